@@ -1,7 +1,6 @@
 //! Runs a program on a rank, for one right-hand side or several.
 
 use std::convert::Infallible;
-use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::column::Column;
@@ -108,7 +107,8 @@ impl<O: PassBackend> Machine<O> {
     /// # Errors
     /// A compiler that fails, or not enough memory.
     pub(crate) fn new(backend: &O, operators: &[impl LinearOperator<O>], program: Program) -> Result<Self> {
-        assert!(operators.len() > usize::from(program.has_transpose()), "{} multiplies by Aᵀ, too", program.method);
+        let of_program = program.products_by_operator().len();
+        assert!(operators.len() >= of_program, "{} multiplies by {of_program} matrices", program.method);
         let room = largest_halo(operators);
         let vector = |(slot, name): (Slot, &&'static str)| {
             let is_elsewhere = LENT.contains(&slot) || program.shared().contains(&slot);
@@ -225,12 +225,12 @@ impl<O: PassBackend> Machine<O> {
     ///
     /// # Errors
     /// A failing device or rank.
-    pub(crate) fn apply_once(&mut self, backend: &O, a: &impl LinearOperator<O>) -> Result<()> {
+    pub(crate) fn apply_once(&mut self, backend: &O, operators: &[impl LinearOperator<O>]) -> Result<()> {
         self.pending.clear();
         for slot in self.program.zeroed.iter().filter(|slot| **slot != OWN) {
             backend.clear(&mut self.v[*slot])?;
         }
-        self.steps_of(backend, from_ref(a), Stage::Start)
+        self.steps_of(backend, operators, Stage::Start)
     }
 
     /// The steps of a part that is no iteration.
@@ -495,7 +495,11 @@ impl<O: PassBackend> Machine<O> {
         if former.is_none() && halo > 0 {
             then(v)?; // nothing is on its way: the first product of a run
         }
-        let arriving = former.map(|of| Arriving { of, then: &mut then });
+        let mut arriving = former.map(|of| Arriving { of, then: &mut then });
+        if multiply.fills && backend.comm().size() > 1 {
+            arriving.take().map_or(Ok(()), |arriving| a.receive_halo(backend, v, arriving))?;
+            a.fill_halo(backend, &mut v[multiply.x])?;
+        }
         a.multiply(backend, v, [multiply.x, multiply.y], arriving, &mut dots)?;
         backend.put_dots(&mut self.passes, number, turn, dots);
         let is_exchanged = self.program.has_halo[multiply.y] && backend.comm().size() > 1;

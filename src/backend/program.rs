@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use super::deferred::Deferred;
 use super::scalar::{Form, Node, Scalars};
-use super::text::{
-    Carried, Check, Kind, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, TRANSPOSE, WEIGHTS,
-};
+use super::text::{Carried, Check, Kind, Line, MATRIX, OWN, Preconditioner, R, Recorder, Recording, Slot, WEIGHTS};
 
 /// A method, fused.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +99,8 @@ impl Step {
 pub(crate) struct Multiply {
     /// The number of the operator.
     pub(crate) operator: usize,
+    /// Whether ranks exchange the halo of x for this product.
+    pub(crate) fills: bool,
     /// The vector that is multiplied.
     pub(crate) x: Slot,
     /// The product.
@@ -320,9 +320,17 @@ impl Program {
         self.iteration.iter().filter(|step| matches!(step, Step::Multiply(_))).count()
     }
 
-    /// Whether an iteration multiplies by the transpose, too.
-    pub(crate) fn has_transpose(&self) -> bool {
-        self.iteration.iter().any(|step| matches!(step, Step::Multiply(multiply) if multiply.operator == TRANSPOSE))
+    /// How often an iteration, or else what comes before the first one, multiplies by each operator.
+    pub(crate) fn products_by_operator(&self) -> Vec<u64> {
+        let steps = if self.iteration.is_empty() { &self.start } else { &self.iteration };
+        let mut counts = vec![0; MATRIX + 1];
+        for step in steps {
+            if let Step::Multiply(Multiply { operator, .. }) = step {
+                counts.resize(counts.len().max(operator + 1), 0);
+                counts[*operator] += 1;
+            }
+        }
+        counts
     }
 
     /// Whether a pass is the first of an iteration.
@@ -545,9 +553,9 @@ fn fuse(lines: &[Line], scalars: &Scalars, products_sum: bool) -> Vec<Step> {
     for (at, line) in lines.iter().enumerate() {
         let awaits = |node: Node, sums: &[usize]| scalars.awaits(node, &|sum| sums.contains(&sum));
         match line {
-            Line::Multiply { operator, x, y } => {
-                let (operator, x, y) = (*operator, *x, *y);
-                parts.push(Part::Multiply(Multiply { operator, x, y, xy: None, yy: None, is_awaited: false }))
+            Line::Multiply { operator, fills, x, y } => {
+                let (operator, fills, x, y) = (*operator, *fills, *x, *y);
+                parts.push(Part::Multiply(Multiply { operator, fills, x, y, xy: None, yy: None, is_awaited: false }))
             }
             Line::Dot { sum, of: [a, b], weights: None, turned: false }
                 if products_sum && is_of_product(parts.last(), [*a, *b]) =>
@@ -634,7 +642,7 @@ fn halos(iteration: &[Line], order: &[Slot]) -> Vec<Option<usize>> {
         seen = Some(operators.clone());
         for line in iteration.iter().rev() {
             match line {
-                Line::Multiply { operator, x, .. } => need(&mut operators, *x, *operator),
+                Line::Multiply { operator, fills: false, x, .. } => need(&mut operators, *x, *operator),
                 Line::Assign { to, .. } => {
                     let Some(operator) = operators[*to] else { continue };
                     line.reads().into_iter().for_each(|of| need(&mut operators, of, operator));

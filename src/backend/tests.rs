@@ -305,6 +305,10 @@ fn passes_of_methods() {
     let applied = Method::CgTextbook.program(Kind::PLAIN, Precond::Jacobi.shape()).unwrap();
     let applied: Vec<(String, usize)> = applied.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
     assert_eq!(applied, named(&[("cg_textbook_r_z_dots", 5), ("cg_textbook_x_p", 5)]));
+    // z comes of two products, and r·z of the first of them
+    let products = Method::Cg.program(Kind::PLAIN, Precond::Fsai.shape()).unwrap();
+    let passes: Vec<(String, usize)> = products.passes().map(|pass| (pass.name.clone(), pass.arrays_moved())).collect();
+    assert_eq!((products.products(), passes), (3, named(&[("cg_r_dots", 3), ("cg_x_p", 5)])));
     assert_eq!(arrays(Method::Cg, false), (1, named(&[("cg_step", 6)])));
     assert_eq!(arrays(Method::Cg, true), (1, named(&[("cg_step", 7)])));
     assert_eq!(arrays(Method::CgTextbook, false), (1, named(&textbook)));

@@ -39,6 +39,8 @@ pub(crate) const OWN: Slot = 3;
 pub(crate) const MATRIX: usize = 0;
 /// The operator Aᵀ, of methods that multiply by it.
 pub(crate) const TRANSPOSE: usize = 1;
+/// The first operator of a preconditioner that has some, of methods that don't multiply by Aᵀ.
+pub(crate) const OF_PRECONDITIONER: usize = 1;
 
 /// What a method says, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,10 +68,12 @@ pub(crate) enum Line {
     Defer(Deferred),
     /// What is left of that is done.
     Complete(Deferred),
-    /// y = A x, or Aᵀ x.
+    /// y = A x, Aᵀ x, or a product with a matrix of the preconditioner.
     Multiply {
-        /// The number of the operator: [`MATRIX`] or [`TRANSPOSE`].
+        /// The number of the operator: [`MATRIX`], [`TRANSPOSE`], or one from [`OF_PRECONDITIONER`] on.
         operator: usize,
+        /// Whether ranks exchange the halo of x for this product, as nobody has kept it up to date.
+        fills: bool,
         /// The vector that is multiplied.
         x: Slot,
         /// The product.
@@ -241,8 +245,18 @@ pub(crate) trait Preconditioner: fmt::Debug + Send + Sync {
     /// The vectors that its application reads: their names, and this rank's elements.
     fn vectors(&self) -> Vec<(&'static str, Arc<Vec<f64>>)>;
 
-    /// Says z = M⁻¹ r, in terms of these vectors, and of the matrix and vectors of its own that `k` gives.
+    /// The names of vectors in which it keeps what is between.
+    fn between(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// Says z = M⁻¹ r, in terms of these vectors, those between behind the ones that it reads, and of the matrices that `k` gives.
     fn apply<'k>(&self, k: &'k Recorder, vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>);
+
+    /// r·z, after z = M⁻¹ r, where something else is the same number.
+    fn dot<'k>(&self, _vectors: &[Vector<'k>], r: Vector<'k>, z: Vector<'k>) -> Scalar<'k> {
+        r.dot(z)
+    }
 
     /// Whether M may be another one in each iteration, as where it iterates itself.
     fn varies(&self) -> bool {
@@ -335,12 +349,17 @@ impl Recorder {
 
     /// The matrix.
     pub(crate) fn a(&self) -> Operator {
-        Operator(MATRIX)
+        Operator { number: MATRIX, fills: false }
+    }
+
+    /// One of the matrices of the preconditioner, from 0 on.
+    pub(crate) fn of_preconditioner(&self, number: usize) -> Operator {
+        Operator { number: OF_PRECONDITIONER + number, fills: false }
     }
 
     /// Its transpose.
     pub(crate) fn transpose(&self) -> Operator {
-        Operator(TRANSPOSE)
+        Operator { number: TRANSPOSE, fills: false }
     }
 
     /// The ‖Aᵀ r‖ / ‖r‖ that ends a run, as its caller wants it.
@@ -381,7 +400,8 @@ impl Recorder {
             self.state.borrow_mut().all.given.push((vector.handle, elements));
             vector
         };
-        let vectors = self.preconditioner.iter().flat_map(|m| m.vectors()).map(given).collect();
+        let mut vectors: Vec<_> = self.preconditioner.iter().flat_map(|m| m.vectors()).map(given).collect();
+        vectors.extend(self.preconditioner.iter().flat_map(|m| m.between()).map(|name| self.vector(name)));
         Preconditioning { of: self, vectors }
     }
 
@@ -549,14 +569,24 @@ impl Recorder {
     }
 }
 
-/// The matrix of the system, or its transpose, by its number.
+/// The matrix of the system, its transpose, or one of the preconditioner.
 #[derive(Clone, Copy)]
-pub(crate) struct Operator(usize);
+pub(crate) struct Operator {
+    number: usize,
+    fills: bool,
+}
+
+impl Operator {
+    /// The same in a product with a vector whose halo is exchanged for it: one that is made of what has other halos.
+    pub(crate) fn filling(self) -> Self {
+        Self { fills: true, ..self }
+    }
+}
 
 /// The preconditioner of a method, or that there is none: M = 1.
 pub(crate) struct Preconditioning<'k> {
     of: &'k Recorder,
-    /// Those that its application reads.
+    /// Those that its application reads, and those between.
     vectors: Vec<Vector<'k>>,
 }
 
@@ -576,6 +606,11 @@ impl<'k> Preconditioning<'k> {
         if let Some(m) = &self.of.preconditioner {
             m.apply(self.of, &self.vectors, r, z);
         }
+    }
+
+    /// r·z, after z = M⁻¹ r.
+    pub(crate) fn dot(&self, r: Vector<'k>, z: Vector<'k>) -> Scalar<'k> {
+        self.of.preconditioner.as_ref().map_or_else(|| r.dot(z), |m| m.dot(&self.vectors, r, z))
     }
 
     /// Two vectors of it take each other's place, as those that they are of do.

@@ -14,7 +14,7 @@ use crate::precond::given::Given;
 
 /// M⁻¹ on a rank.
 pub(crate) enum Application<O: PassBackend> {
-    /// By a text, which may multiply by the matrix,
+    /// By a text, which may multiply by the operators,
     Text(Machine<O>),
     /// by kernels of its own,
     OnRank(Box<dyn OnRank<O>>),
@@ -30,7 +30,7 @@ impl<O: PassBackend> Application<O> {
     pub(super) fn apply(
         &mut self,
         backend: &O,
-        a: &impl LinearOperator<O>,
+        operators: &[impl LinearOperator<O>],
         from: &mut O::Vector,
         to: &mut O::Vector,
     ) -> Result<()> {
@@ -41,7 +41,7 @@ impl<O: PassBackend> Application<O> {
                     swap(&mut machine.v[OWN + 1], to);
                 };
                 lend(machine);
-                let applied = machine.apply_once(backend, a);
+                let applied = machine.apply_once(backend, operators);
                 lend(machine);
                 applied
             }

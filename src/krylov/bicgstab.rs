@@ -1,7 +1,8 @@
 //! The stabilised method of biconjugate gradients (van der Vorst 1992, doi 10.1137/0913035), for any square matrix.
 //!
 //! Half an iteration is one of biconjugate gradients, orthogonal to a vector r̂ that stays; the other half takes the step ω along
-//! the residual that minimises it.
+//! the residual that minimises it. A preconditioner is on the right, A M⁻¹ (M x) = b, so that residuals are those of the system: what is
+//! multiplied, and what x is made of, is M⁻¹ p and M⁻¹ s.
 //!
 //! | pass | bytes a row in double precision, without / with weights |
 //! |---|---|
@@ -18,6 +19,8 @@ use crate::backend::text::Recorder;
 pub(crate) fn bicgstab(k: &Recorder) {
     let (a, mut x, mut r) = (k.a(), k.x(), k.r());
     let [p, v, t, shadow] = k.vectors(["p", "v", "t", "shadow"]);
+    let m = k.preconditioner();
+    let [p_hat, s_hat] = [m.vector("p_hat", p), m.vector("s_hat", r)];
     let [one, tiny] = [1.0, TINY * TINY].map(|value| k.number(value));
 
     k.keep(shadow, r);
@@ -26,7 +29,8 @@ pub(crate) fn bicgstab(k: &Recorder) {
     let rho = k.carried(shadow.dot(r));
     let cosine2 = k.carried(one); // of the angle between r̂ and r, squared
     k.iteration(|| {
-        v.set(a * p);
+        m.apply(p, p_hat);
+        v.set(a * p_hat);
         let v_norm = v.dot(v).sqrt();
         let shadow_v = shadow.dot(v);
         let of_v = shadow_v / length / v_norm;
@@ -35,9 +39,10 @@ pub(crate) fn bicgstab(k: &Recorder) {
         r -= alpha * v; // s
 
         let s_norm = r.dot(r).sqrt();
-        t.set(a * r);
+        m.apply(r, s_hat);
+        t.set(a * s_hat);
         let omega = steepest::step(k, t.dot(r), t.dot(t).sqrt(), s_norm);
-        x += alpha * p + omega * r;
+        x += alpha * p_hat + omega * s_hat;
         r -= omega * t;
         let (rho_next, norm2) = (shadow.dot(r), k.norm2(r));
         k.watch(norm2);

@@ -4,6 +4,8 @@
 //! Bytes a row and iteration in double precision beside M⁻¹: 12 nnz / n + 20 for the product, 120 for sums and updates. The ranks synchronise
 //! three times.
 
+use std::slice::from_ref;
+
 use super::application::Application;
 use super::iterate::Iterate;
 use super::judge::Judge;
@@ -49,7 +51,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
     if judge.is_best() {
         iterate.keep(backend, w)?;
     }
-    m.apply(backend, a, &mut w.r, z)?; //                   z = M⁻¹ r
+    m.apply(backend, from_ref(a), &mut w.r, z)?; //         z = M⁻¹ r
     let mut rho = backend.dot(&w.r, z)?;
     if !judge.keeps_direction() {
         backend.copy(z, &mut w.p)?; //                      p = z
@@ -77,7 +79,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
         if let Some(verdict) = verdict.filter(|_| !has_next) {
             return Ok(verdict);
         }
-        m.apply(backend, a, &mut w.r, z)?; //               z = M⁻¹ r
+        m.apply(backend, from_ref(a), &mut w.r, z)?; //     z = M⁻¹ r
         let sums = backend.dots(&[[&w.r, z], [z, &w.q]])?;
         let beta = -alpha * sums[1] / rho; //               β = z·(r − r') / ρ, r' the residual before
         backend.xpby(z, beta, &mut w.p)?; //                p = z + β p

@@ -18,16 +18,17 @@ pub(crate) fn cg(k: &Recorder) {
 
     m.apply(r, z);
     k.direction(p, z);
-    let rho = k.carried(r.dot(z));
+    let rho = k.carried(m.dot(r, z));
     k.iteration(|| {
         q.set(a * p);
         let pq = p.dot(q);
         k.require_definite(pq);
         let alpha = rho / pq;
-        x += alpha * p;
         r -= alpha * q;
+        let norm2 = k.norm2(r);
         m.apply(r, z);
-        let (rho_next, norm2) = (r.dot(z), k.norm2(r));
+        let rho_next = m.dot(r, z);
+        x += alpha * p;
         let beta = rho_next / rho;
         p.set(z + beta * p);
         k.watch(norm2);

@@ -32,7 +32,7 @@ use super::verdict::Verdict;
 use super::workspace::Workspace;
 use crate::backend::basis::{BasisBackend, Gram, Projected, epsilon, orthogonalise};
 use crate::backend::pass_backend::PassBackend;
-use crate::backend::text::Recorder;
+use crate::backend::text::{MATRIX, Recorder};
 use crate::backend::{LinearOperator, Record};
 use crate::error::Result;
 use crate::matrix::Complex64;
@@ -109,12 +109,18 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
     }
 
     /// q = M⁻¹ p.
-    fn apply(&mut self, backend: &O, a: &impl LinearOperator<O>, w: &mut Workspace<O>) -> Result<()> {
-        self.m.iter_mut().try_for_each(|m| m.apply(backend, a, &mut w.p, &mut w.q))
+    fn apply(&mut self, backend: &O, operators: &[impl LinearOperator<O>], w: &mut Workspace<O>) -> Result<()> {
+        self.m.iter_mut().try_for_each(|m| m.apply(backend, operators, &mut w.p, &mut w.q))
     }
 
     /// x += M⁻¹ V y, or Z y.
-    fn add(&mut self, backend: &O, a: &impl LinearOperator<O>, y: &[Complex64], w: &mut Workspace<O>) -> Result<()> {
+    fn add(
+        &mut self,
+        backend: &O,
+        operators: &[impl LinearOperator<O>],
+        y: &[Complex64],
+        w: &mut Workspace<O>,
+    ) -> Result<()> {
         let y: Vec<f64> = y.iter().flat_map(|y| [y.re, y.im].into_iter().take(self.width)).collect();
         match &mut self.z {
             Some(z) => backend.add_columns(z, &y, &mut w.x),
@@ -122,7 +128,7 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
             None => {
                 backend.clear(&mut w.p)?;
                 backend.add_columns(&mut self.v, &y, &mut w.p)?;
-                self.apply(backend, a, w)?;
+                self.apply(backend, operators, w)?;
                 backend.axpy(1.0, &w.q, &mut w.x)
             }
         }
@@ -139,12 +145,13 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
 /// Runs a cycle from `iterate`, until `judge` says that it is over, or else to its end.
 pub(crate) fn gmres<O: PassBackend + BasisBackend>(
     backend: &O,
-    a: &impl LinearOperator<O>,
+    operators: &[impl LinearOperator<O>],
     iterate: &mut impl Iterate<O>,
     w: &mut Workspace<O>,
     cycle: &mut Gmres<O>,
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
+    let a = &operators[MATRIX];
     backend.begin()?;
     iterate.residual(backend, a, w)?; //                                    r = b − A x
     let rr = backend.dot(&w.r, &w.r)?;
@@ -165,7 +172,7 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
     for step in 1..=cycle.restart {
         let iteration = step as u64;
         backend.begin_iteration(iteration)?;
-        cycle.apply(backend, a, w)?;
+        cycle.apply(backend, operators, w)?;
         if let Some(z) = &mut cycle.z {
             backend.next_column(z, &[], (1.0, &w.q), (width * (step - 1), is_complex), &mut w.r)?; // r is set next
         }
@@ -185,7 +192,7 @@ pub(crate) fn gmres<O: PassBackend + BasisBackend>(
     let in_columns = |(k, y): (usize, Complex64)| y / gram.length(width * k);
     let y: Vec<Complex64> = small.solve().into_iter().enumerate().map(in_columns).collect();
     if y.iter().all(|y| y.re.is_finite() && y.im.is_finite()) {
-        cycle.add(backend, a, &y, w)?; //                                   x += M⁻¹ V y
+        cycle.add(backend, operators, &y, w)?; //                                   x += M⁻¹ V y
     }
     if verdict.is_none() {
         judge.take_snapshot(backend, iterate, None, w, 0.0)?;
@@ -253,7 +260,9 @@ mod tests {
         let stop = Stop { max_iters: Some(200), ..Stop::default() };
         let (begun, target) = ((0, Instant::now()), 1e-10 * norm(&b));
         let mut monitor = Monitor::new(n, target, norm(&b), Precision::F64, &stop, Control::default(), begun);
-        while gmres(&backend, &rows, &mut iterate, &mut w, &mut cycles, &mut monitor).unwrap() == Verdict::Replaces {
+        while gmres(&backend, from_ref(&rows), &mut iterate, &mut w, &mut cycles, &mut monitor).unwrap()
+            == Verdict::Replaces
+        {
             monitor.replaces();
         }
         let residual: Vec<f64> = a.mul_vec(&w.x).iter().zip(&b).map(|(y, b)| b - y).collect();

@@ -6,17 +6,18 @@ use super::{
     bicgstab, bicgstab2, cg, cg_flexible, cg_pipelined, cg_single_reduction, cg_textbook, gmres, idr, lsmr, minres,
 };
 use crate::backend::program::{Program, Stage, Step};
-use crate::backend::text::{Kind, Preconditioner, Recorder};
+use crate::backend::text::{Kind, MATRIX, Preconditioner, Recorder};
 use crate::named::named;
 use crate::precond::Precond;
 
 /// What is known of a method.
 #[derive(Clone, Copy)]
 pub(crate) struct Facts {
-    /// What it says, if it is a text; or else a function of its own runs it,
+    /// What it says, if it is a text; or else a function of its own runs it.
     pub(crate) text: Option<fn(&Recorder)>,
-    /// which applies preconditioners by this text.
-    pub(crate) application: Option<fn(&Recorder)>,
+    /// What it says with a preconditioner that it applies; a function applies it by this text. Without, it has those alone that are a
+    /// scaling of the system.
+    pub(crate) preconditioned: Option<fn(&Recorder)>,
     /// What it needs of the matrix.
     pub(crate) needs: Needs,
     /// Whether it finds the least ‖b − A x‖ where that is not 0, and multiplies by Aᵀ for it; the columns of A are then scaled, not rows
@@ -30,8 +31,6 @@ pub(crate) struct Facts {
     pub(crate) restarts: bool,
     /// Whether the method has the diagonal as preconditioner in the form of a scaling of the system.
     pub(crate) scales: bool,
-    /// Whether it applies preconditioners; if not, it has those alone that are a scaling.
-    pub(crate) applies: bool,
     /// Whether a preconditioner that it applies may be another one in each iteration.
     pub(crate) lets_vary: bool,
     /// Whether its scalars are complex where the system is. Those of methods for Hermitian matrices are real in any case.
@@ -51,14 +50,13 @@ pub(crate) struct Needs {
 /// Facts of most methods.
 const USUAL: Facts = Facts {
     text: None,
-    application: None,
+    preconditioned: None,
     needs: Needs { square: true, symmetric: true, definite: true },
     minimises: false,
     keeps_direction: true,
     moves: true,
     restarts: false,
     scales: true,
-    applies: false,
     lets_vary: false,
     is_complex: false,
 };
@@ -94,7 +92,7 @@ macro_rules! methods {
 methods! {
     Auto = "auto", "What the matrix asks for: cg, minres or idr, and another one where that comes to nothing." => Self::Cg.facts();
     Cg = "cg", "Preconditioned conjugate gradients with fused kernels; the scalars stay on the device when it works alone."
-        => text(cg::cg);
+        => Facts { preconditioned: Some(cg_textbook::cg), ..text(cg::cg) };
     CgClassic = "cg-classic", "Conjugate gradients from five separate kernels, partial sums added on the host (Bueno 2013)."
         => USUAL;
     CgSingleReduction = "cg-single-reduction", "Conjugate gradients with the sums of an iteration in one (Chronopoulos and Gear 1989)."
@@ -102,37 +100,49 @@ methods! {
     CgPipelined = "cg-pipelined", "Conjugate gradients whose sums travel while the product runs (Ghysels and Vanroose 2014)."
         => text(cg_pipelined::cg_pipelined);
     CgTextbook = "cg-textbook", "Conjugate gradients as textbooks have them: the reference (Hestenes and Stiefel 1952)."
-        => Facts { scales: false, applies: true, ..text(cg_textbook::cg) };
+        => Facts { preconditioned: Some(cg_textbook::cg), scales: false, ..text(cg_textbook::cg) };
     Minres = "minres", "Minimal residuals, for a symmetric matrix that need not be definite (Paige and Saunders 1975)."
         => Facts {
             needs: Needs { square: true, symmetric: true, definite: false },
             keeps_direction: false,
             moves: false,
-            applies: true,
+            preconditioned: Some(minres::minres),
             ..text(minres::minres)
         };
     Bicgstab = "bicgstab", "Stabilised biconjugate gradients, for any square matrix (van der Vorst 1992)."
-        => Facts { needs: ANY_SQUARE, moves: false, is_complex: true, ..text(bicgstab::bicgstab) };
+        => Facts {
+            preconditioned: Some(bicgstab::bicgstab),
+            needs: ANY_SQUARE,
+            moves: false,
+            is_complex: true,
+            ..text(bicgstab::bicgstab)
+        };
     Bicgstab2 = "bicgstab2", "BiCGstab(2), for any square matrix: two steps along residuals at once (Sleijpen and Fokkema 1993)."
-        => Facts { needs: ANY_SQUARE, moves: false, is_complex: true, ..text(bicgstab2::bicgstab2) };
+        => Facts {
+            preconditioned: Some(bicgstab2::bicgstab2),
+            needs: ANY_SQUARE,
+            moves: false,
+            is_complex: true,
+            ..text(bicgstab2::bicgstab2)
+        };
     Idr = "idr", "Induced dimension reduction IDR(4), for any square matrix (van Gijzen and Sonneveld 2011)."
         => Facts {
             needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
             is_complex: true,
+            preconditioned: Some(idr::idr),
             ..text(idr::idr)
         };
     Gmres = "gmres", "Generalised minimal residuals with restarts, for any square matrix (Saad and Schultz 1986)."
         => Facts {
-            application: Some(gmres::application),
+            preconditioned: Some(gmres::application),
             needs: ANY_SQUARE,
             keeps_direction: false,
             moves: false,
             restarts: true,
             is_complex: true,
             scales: false,
-            applies: true,
             lets_vary: true,
             ..USUAL
         };
@@ -181,11 +191,16 @@ impl Method {
     }
 
     /// Whether it can have this preconditioner: [`Precond::Transversal`] is for methods that take any square matrix and watch a scaled
-    /// residual, [`Precond::Amg`] for those that can have one of the caller's own.
+    /// residual, [`Precond::Amg`] for those that can have one of the caller's own, and those with matrices of their own for methods that
+    /// apply what a text says.
     #[must_use]
     pub fn takes(self, precond: Precond) -> bool {
-        let Facts { needs, scales, .. } = self.facts();
+        let Facts { preconditioned, needs, scales, .. } = self.facts();
         match precond {
+            Precond::BlockJacobi => self == Self::Auto || preconditioned.is_some(),
+            Precond::Chebyshev => self == Self::Auto || preconditioned.is_some() && needs.definite,
+            Precond::Ilu0 => self == Self::Auto || preconditioned.is_some() && needs == ANY_SQUARE,
+            Precond::Fsai => self == Self::Auto || preconditioned.is_some() && needs.symmetric,
             Precond::Transversal => matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales,
             Precond::Amg => self.takes_given(),
             _ => true,
@@ -205,13 +220,13 @@ impl Method {
     /// The method as it is run, for such a system, and with a preconditioner that it applies; if it is a text. Or else what it applies
     /// that by.
     pub(crate) fn program(self, of: Kind, m: Option<Arc<dyn Preconditioner>>) -> Option<Program> {
-        let Facts { text, application, applies, lets_vary, is_complex, .. } = self.facts();
-        assert!(applies || m.is_none(), "{self} applies no preconditioner");
+        let Facts { text, preconditioned, lets_vary, is_complex, .. } = self.facts();
+        assert!(preconditioned.is_some() || m.is_none(), "{self} applies no preconditioner");
         assert!(
             lets_vary || m.as_ref().is_none_or(|m| !m.varies()),
             "{self} needs one preconditioner for all iterations"
         );
-        let text = text.or(application.filter(|_| m.is_some()));
+        let text = if m.is_some() { preconditioned } else { text };
         text.map(|text| Program::new(self.name(), Kind { is_complex: of.is_complex && is_complex, ..of }, m, text))
     }
 
@@ -236,12 +251,12 @@ impl Method {
         self.program(Kind { is_scaled, is_complex }, precond.shape().filter(|_| is_preconditioned && applies))
     }
 
-    /// Products of an iteration with each matrix that it multiplies by.
-    pub(crate) fn products(self) -> u64 {
-        match self.shape(Precond::None, false, false) {
-            Some(program) if self != Self::Gmres => program.products() as u64 / if self.minimises() { 2 } else { 1 },
-            _ => 1,
-        }
+    /// Products of an iteration with each matrix that it multiplies by: A, and Aᵀ or those of the preconditioner.
+    pub(crate) fn products(self, precond: Precond) -> Vec<u64> {
+        let counts = self.shape(precond, true, false).map_or(vec![0], |program| program.products_by_operator());
+        // a function has one with A beside those of the preconditioner
+        let own = u64::from(self.facts().text.is_none());
+        counts.into_iter().enumerate().map(|(k, count)| count + if k == MATRIX { own } else { 0 }).collect()
     }
 
     /// Vectors that a rank keeps for it beside the iterate, the residual, the direction and the product; all have room for a halo.
@@ -259,7 +274,7 @@ impl Method {
     /// Bytes that an iteration in double precision moves for a row beside its entries: two vectors and the row pointer of the
     /// product, and all other vectors.
     pub(crate) fn row_bytes(self, precond: Precond, restart: u32) -> f64 {
-        let products = self.products() * if self.minimises() { 2 } else { 1 };
+        let products: u64 = self.products(precond).iter().sum();
         (products * (2 * 8 + 4) + 8 * self.vectors_moved((precond, true), restart, false)) as f64
     }
 
@@ -314,9 +329,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "cg applies no preconditioner")]
+    #[should_panic(expected = "cg-pipelined applies no preconditioner")]
     fn a_preconditioner_is_not_forgotten() {
-        Method::Cg.program(Kind::PLAIN, Precond::Jacobi.shape());
+        Method::CgPipelined.program(Kind::PLAIN, Precond::Jacobi.shape());
     }
 
     #[test]
@@ -329,13 +344,13 @@ mod tests {
     fn what_applies_says_so() {
         for &method in Method::FORCED {
             let says = || {
-                let Facts { text, application, .. } = method.facts();
-                text.or(application).is_some_and(|text| {
+                let Facts { text, preconditioned, .. } = method.facts();
+                preconditioned.or(text).is_some_and(|text| {
                     Program::new("a method", Kind::PLAIN, Some(Arc::new(Varying)), text).own_vectors() > 0
                 })
             };
             let applies = std::panic::catch_unwind(says).unwrap_or(false);
-            assert_eq!(method.facts().applies, applies, "{method}");
+            assert_eq!(method.facts().preconditioned.is_some(), applies, "{method}");
         }
     }
 
@@ -352,8 +367,14 @@ mod tests {
     #[test]
     fn products_by_hand() {
         let methods = [Method::Cg, Method::CgClassic, Method::Bicgstab, Method::Bicgstab2, Method::Idr];
-        assert_eq!(methods.map(Method::products), [1, 1, 2, 4, 5]);
-        assert_eq!([Method::Gmres, Method::Lsmr].map(Method::products), [1, 1]);
+        let products = |method: Method| method.products(Precond::Jacobi);
+        assert_eq!(methods.map(products), [[1], [1], [2], [4], [5]]);
+        assert_eq!(products(Method::Gmres), [1]);
+        assert_eq!(products(Method::Lsmr), [1, 1]);
+        let methods = [Method::Cg, Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::Gmres];
+        let products = methods.map(|method| method.products(Precond::BlockJacobi));
+        assert_eq!(products, [[1, 1], [2, 2], [4, 4], [5, 5], [1, 1]]);
+        assert_eq!([Method::Cg, Method::Minres].map(|method| method.products(Precond::Fsai)), [[1, 1, 1]; 2]);
     }
 
     #[test]

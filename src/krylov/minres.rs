@@ -25,7 +25,7 @@ pub(crate) fn minres(k: &Recorder) {
 
     u.set(r);
     m.apply(u, z);
-    let beta_1 = r.dot(z).sqrt();
+    let beta_1 = m.dot(u, z).sqrt();
     let [beta, beta_old, phi_bar] = [beta_1, one, beta_1].map(|first| k.carried(first));
     let [delta_bar, epsilon, c, s] = [zero, zero, -one, zero].map(|first| k.carried(first));
     k.iteration(|| {
@@ -34,7 +34,7 @@ pub(crate) fn minres(k: &Recorder) {
         let alpha = z.dot(q) / (beta * beta);
         u_old.set(1.0 / beta * q - alpha / beta * u - beta / beta_old * u_old);
         m.apply(u_old, z_old);
-        let beta_next = u_old.dot(z_old).sqrt();
+        let beta_next = m.dot(u_old, z_old).sqrt();
 
         // the next column of T: the last reflection, and one more
         let delta = c * delta_bar + s * alpha;

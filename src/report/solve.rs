@@ -39,6 +39,8 @@ pub(crate) struct Report {
     pub(super) equilibrated: Option<Equilibrated>,
     /// The levels of a multigrid preconditioner, if there is one.
     pub(super) hierarchy: Option<Hierarchy>,
+    /// Entries of the matrices of a preconditioner that has some.
+    pub(super) precond_entries: Vec<usize>,
     pub(super) ranks: Vec<Rank>,
     pub(super) halos: Halos,
     pub(super) rejected: Vec<NotUsed>,
@@ -433,6 +435,7 @@ impl Report {
             order: Order::new(solver.reordering()),
             equilibrated: solver.equilibrated(),
             hierarchy: solver.hierarchy().cloned(),
+            precond_entries: solver.precond_entries().to_vec(),
             ranks: ranks.collect(),
             halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),
             rejected: solver.rejected().iter().map(NotUsed::new).collect(),

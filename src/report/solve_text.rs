@@ -234,6 +234,9 @@ impl Report {
         if let Some(hierarchy) = &self.hierarchy {
             text.line("multigrid", &multigrid(hierarchy));
         }
+        if let Some(inverse) = self.inverse() {
+            text.line("inverse", &inverse);
+        }
         text.line("precision", setup.precision.name());
         text.line("devices", &setup.devices.to_string());
         let time = stop.time_limit.map_or_else(|| "no time limit".into(), |limit| format!("{} s", limit.as_secs_f64()));
@@ -388,6 +391,16 @@ pub(super) fn multigrid(hierarchy: &Hierarchy) -> String {
     let rows: Vec<String> = hierarchy.levels.iter().map(|level| count(level.rows)).collect();
     let (rows, Hierarchy { operator_complexity: entries, grid_complexity: all, .. }) = (rows.join("; "), hierarchy);
     format!("levels of {rows} rows; {entries:.2} times the entries and {all:.2} times the rows of A")
+}
+
+impl Report {
+    /// The matrices of a preconditioner that has some.
+    pub(super) fn inverse(&self) -> Option<String> {
+        let (matrices, entries) = (self.precond_entries.len() as u64, self.precond_entries.iter().sum::<usize>());
+        let part = entries as f64 / self.matrix.nnz.max(1) as f64;
+        let products = plural(matrices, "product");
+        (matrices > 0).then(|| format!("{products} with {} entries, {part:.2} times those of A", count(entries)))
+    }
 }
 
 impl Rank {

@@ -117,6 +117,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         },
         equilibrated: None,
         hierarchy: None,
+        precond_entries: Vec::new(),
         ranks: (0..ranks).map(rank).collect(),
         halos: Halos {
             elements: 1_000_000 * ranks,

@@ -75,19 +75,28 @@ fn demand(rows: u64, nnz: u64, halo: u64, setup: &Setup) -> Demand {
     }
 }
 
-/// For all rows, which no other rank has a part of: with those of Aᵀ, if the method multiplies by it.
+/// What the matrices of the preconditioner take with these rows, about, before they are there.
+fn of_preconditioner(rows: u64, nnz: u64, setup: &Setup) -> u64 {
+    let entries = if setup.method.applies(setup.precond) { setup.precond.most_entries(rows, nnz) } else { Vec::new() };
+    entries.into_iter().map(|entries| compressed_bytes(rows, entries, setup.precision.bytes())).sum()
+}
+
+/// For all rows, which no other rank has a part of: with those of Aᵀ, or of the preconditioner, if the method multiplies by them.
 fn of_all(rows: u64, nnz: u64, setup: &Setup) -> Demand {
     let one = demand(rows, nnz, 0, setup);
     let transpose = if setup.method.minimises() { row_bytes(rows, nnz, setup) } else { 0 };
-    Demand { total: one.total + transpose, ..one }
+    Demand { total: one.total + transpose + of_preconditioner(rows, nnz, setup), ..one }
 }
 
-/// For a rank's parts of the matrices that it multiplies by: A, and Aᵀ if there is one.
+/// For a rank's parts of the matrices that it multiplies by: A, and Aᵀ or those of the preconditioner, which are in the precision of the
+/// iteration.
 fn of_parts<'p>(parts: impl IntoIterator<Item = &'p Part<'p>>, setup: &Setup) -> Demand {
     let size =
         |part: &Part<'_>| [part.n_owned(), part.nnz(), part.halo.len.max(part.halo.send.len())].map(|size| size as u64);
     let mut all = Demand::default();
+    let of_iteration = Setup { precision: setup.precision.of_vectors(), ..setup.clone() };
     for (k, part) in parts.into_iter().enumerate() {
+        let setup = if k == 0 || setup.method.minimises() { setup } else { &of_iteration };
         let [rows, nnz, halo] = size(part);
         let one = demand(rows, nnz, halo, setup);
         let vectors = if k == 0 { 0 } else { vector_bytes(setup) * rows }; // which are there already
@@ -114,8 +123,12 @@ pub fn device_bytes(rows: usize, nnz: usize, setup: &Setup) -> u64 {
 
 /// Memory that the rank of these parts takes beside its rows: vectors, and what belongs to halos.
 pub(crate) fn beside_rows<'p>(parts: impl IntoIterator<Item = &'p Part<'p>> + Clone, setup: &Setup) -> u64 {
-    let rows = |part: &Part<'_>| row_bytes(part.n_owned() as u64, part.nnz() as u64, setup);
-    of_parts(parts.clone(), setup).total - parts.into_iter().map(rows).sum::<u64>()
+    let of_iteration = Setup { precision: setup.precision.of_vectors(), ..setup.clone() };
+    let rows = |(k, part): (usize, &Part<'_>)| {
+        let setup = if k == 0 || setup.method.minimises() { setup } else { &of_iteration };
+        row_bytes(part.n_owned() as u64, part.nnz() as u64, setup)
+    };
+    of_parts(parts.clone(), setup).total - parts.into_iter().enumerate().map(rows).sum::<u64>()
 }
 
 /// The most columns, up to those that the set-up wants, for which there is room on a device, with vectors of so many elements each. While some
@@ -198,8 +211,12 @@ fn loads(a: &Csr, ranges: &[Range<usize>], devices: &[Option<Info>], setup: &Set
     // as many as there can be; they are counted only where that matters
     let bound = |rows: &Range<usize>| if ranges.len() == 1 { 0 } else { sizes(rows)[1].min(a.n_rows() as u64) };
     let with = |halo: &dyn Fn(usize) -> u64| -> Vec<f64> {
-        let demands: Vec<Demand> =
-            ranges.iter().enumerate().map(|(k, rows)| demand(sizes(rows)[0], sizes(rows)[1], halo(k), setup)).collect();
+        let of_rank = |(k, rows): (usize, &Range<usize>)| {
+            let [rows, nnz] = sizes(rows);
+            let one = demand(rows, nnz, halo(k), setup);
+            Demand { total: one.total + of_preconditioner(rows, nnz, setup), ..one }
+        };
+        let demands: Vec<Demand> = ranges.iter().enumerate().map(of_rank).collect();
         let load = |(k, device): (usize, &Option<Info>)| {
             let Some(device) = device else { return 0.0 };
             let shares_it = |other: &Option<Info>| other.as_ref().is_some_and(|other| other.index == device.index);

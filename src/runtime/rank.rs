@@ -51,8 +51,8 @@ use crate::tune::store::{Known, Store};
 
 /// A rank, whatever it runs on.
 pub(crate) trait Rank: Send {
-    /// Bytes that a product with each matrix moves.
-    fn product_bytes(&self) -> u64;
+    /// Bytes that a product moves, with each matrix.
+    fn product_bytes(&self) -> Vec<u64>;
 
     /// How the rows are stored.
     fn stored(&self) -> Stored;
@@ -105,7 +105,7 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     method: Method,
     restart: u32,
     backend: O,
-    /// A, and Aᵀ if the method multiplies by it.
+    /// A, and Aᵀ if the method multiplies by it, or those of the preconditioner.
     operators: Vec<A>,
     stored: Stored,
     iterate: I,
@@ -148,7 +148,7 @@ enum Way<O: PassBackend + BasisBackend> {
 /// The system whose rows are given to ranks.
 #[derive(Clone, Copy)]
 pub(crate) struct System<'a> {
-    /// A, and Aᵀ if the method multiplies by it.
+    /// A, and Aᵀ if the method multiplies by it, or those of the preconditioner.
     pub(crate) matrices: &'a [Arc<Csr>],
     /// What A is scaled by, if it is.
     pub(crate) scaling: Option<&'a Scaling>,
@@ -299,11 +299,32 @@ impl Plan<'_> {
 
     /// The same in mixed precision.
     fn mixed_on_host(&self, matrices: &[Arc<Csr>], parts: Vec<Part<'_>>) -> Result<Box<dyn Rank>> {
-        let (wide_backend, wide) = self.host_rows::<f64>(matrices, parts.clone())?;
+        let of_iterate = parts.iter().take(self.of_system(parts.len())).cloned().collect();
+        let (wide_backend, wide) = self.host_rows::<f64>(matrices, of_iterate)?;
         let (backend, operators) = self.host_rows::<f32>(matrices, parts)?;
         let wide_bytes = wide.iter().map(HostBlock::memory).sum();
         let (iterate, stored) = (Mixed::new(wide_backend, wide, wide_bytes)?, self.stored_on_host(&operators));
         Ok(Box::new(Engine::new(backend, (operators, stored), iterate, self)?))
+    }
+
+    /// How many of the matrices are those of the system: A, and Aᵀ if there is one. The others are the preconditioner's: they are made for the
+    /// matrix as ranks have it, in the format that suits them, and for the iteration alone.
+    fn of_system(&self, matrices: usize) -> usize {
+        if self.method.minimises() { matrices } else { MATRIX + 1 }
+    }
+
+    /// Moves a rank's part of a matrix to its device.
+    fn upload<T: Real, A: Real>(
+        &self,
+        backend: &OpenClBackend<T, A>,
+        part: &Part<'_>,
+        wanted: &mut Wanted<'_>,
+        is_of_system: bool,
+    ) -> Result<Uploaded<T>> {
+        let (factor, format) = if is_of_system { (self.factor, wanted.format) } else { (1.0, Format::Auto) };
+        let one = formats::upload(backend, part, factor, Wanted { format, ..*wanted })?;
+        wanted.room = wanted.room.saturating_sub(one.block.memory());
+        Ok(one)
     }
 
     /// The host measures nothing.
@@ -320,8 +341,12 @@ impl Plan<'_> {
         parts: Vec<Part<'_>>,
     ) -> Result<(HostBackend<T>, Vec<HostBlock<T>>)> {
         let backend = HostBackend::new(parts[MATRIX].n_owned(), Box::new(Alone::default()));
-        let block = |(a, part)| HostBlock::new(a, part, self.factor, self.format);
-        let blocks = matrices.iter().zip(parts).map(block).map(|block| Ok(block?.exchanged_by(self.exchange)));
+        let count = self.of_system(matrices.len());
+        let block = |(k, (a, part))| {
+            let (factor, format) = if k < count { (self.factor, self.format) } else { (1.0, Format::Auto) };
+            Ok(HostBlock::new(a, part, factor, format)?.exchanged_by(self.exchange))
+        };
+        let blocks = matrices.iter().zip(parts).enumerate().map(block);
         Ok((backend, blocks.collect::<Result<_>>()?))
     }
 
@@ -336,10 +361,10 @@ impl Plan<'_> {
         let mut wanted = self.wanted(&store);
         let backend = OpenClBackend::new(ctx, kernels, parts[MATRIX].n_owned(), Box::new(Alone::default()))?;
         let (mut operators, mut choices, mut comparing) = (Vec::new(), Vec::new(), Duration::ZERO);
-        for part in parts {
+        let count = self.of_system(parts.len());
+        for (k, part) in parts.into_iter().enumerate() {
             // a part goes when it is moved: renumbered columns may take as much memory as those of the matrix
-            let one = formats::upload(&backend, &part, self.factor, wanted)?;
-            wanted.room = wanted.room.saturating_sub(one.block.memory());
+            let one = self.upload(&backend, &part, &mut wanted, k < count)?;
             comparing += one.comparing;
             operators.push(one.block);
             choices.push(one.choice);
@@ -367,14 +392,15 @@ impl Plan<'_> {
         let backend = OpenClBackend::new(ctx, kernels, n, Box::new(Alone::default()))?;
         let (mut wide, mut operators, mut choices, mut comparing) =
             (Vec::new(), Vec::new(), Vec::new(), Duration::ZERO);
-        for part in parts {
-            // products in double precision are too few to be worth a measurement
-            let few = Wanted { tune: Tune::Stored, ..wanted };
-            let Uploaded { block, .. } = formats::upload(&wide_backend, &part, self.factor, few)?;
-            wanted.room = wanted.room.saturating_sub(block.memory());
-            wide.push(block);
-            let one = formats::upload(&backend, &part, self.factor, wanted)?;
-            wanted.room = wanted.room.saturating_sub(one.block.memory());
+        let count = self.of_system(parts.len());
+        for (k, part) in parts.into_iter().enumerate() {
+            if k < count {
+                // products in double precision are too few to be worth a measurement
+                let mut few = Wanted { tune: Tune::Stored, ..wanted };
+                wide.push(self.upload(&wide_backend, &part, &mut few, true)?.block);
+                wanted.room = few.room;
+            }
+            let one = self.upload(&backend, &part, &mut wanted, k < count)?;
             comparing += one.comparing;
             operators.push(one.block);
             choices.push(one.choice);
@@ -471,12 +497,14 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Rank fo
 where
     Self: Send,
 {
-    fn product_bytes(&self) -> u64 {
-        self.operators.iter().map(LinearOperator::bytes).sum()
+    fn product_bytes(&self) -> Vec<u64> {
+        self.operators.iter().map(LinearOperator::bytes).collect()
     }
 
     fn takes_columns(&self) -> bool {
-        let is_one = matches!(&self.operators[..], [a] if a.takes_columns());
+        // vectors of a preconditioner are those of one column: a halo of several is none of theirs
+        let fits = |a: &A| a.takes_columns() && (self.precond.is_none() || a.halo() == 0);
+        let is_one = matches!(&self.operators[..], [a] if fits(a));
         is_one && self.takes_texts_of_columns()
     }
 
@@ -590,7 +618,7 @@ where
             backend.count_from(monitor.iterations());
             let verdict = match way {
                 Way::Text(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
-                Way::Cycles(cycles) => gmres(backend, &operators[MATRIX], iterate, w, cycles, &mut monitor)?,
+                Way::Cycles(cycles) => gmres(backend, operators, iterate, w, cycles, &mut monitor)?,
                 Way::Flexible(m) => cg_flexible(backend, &operators[MATRIX], iterate, m, w, &mut monitor)?,
                 Way::Classic => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };

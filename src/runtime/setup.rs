@@ -49,7 +49,8 @@ pub struct Setup {
     pub method: Method,
     /// The preconditioner. That by the diagonal, the default, is a scaling of the system, made once; an iteration then reads the
     /// diagonal for its test: see [`Precond::Jacobi`]. With [`Method::Auto`], [`Precond::Transversal`] may take its place, or
-    /// [`Precond::Amg`] if this `may_change`.
+    /// [`Precond::Amg`] if this `may_change`. [`Precond::Fsai`], [`Precond::BlockJacobi`] and [`Precond::Ilu0`] are matrices that the host makes:
+    /// [`Solver::precond_entries`](crate::Solver::precond_entries).
     pub precond: Precond,
     /// Whether [`Method::Auto`] may leave the preconditioner for [`Precond::Amg`] once that is forecast to take less time, though nothing
     /// has failed. So it is by default; setting a preconditioner ends it.

@@ -88,7 +88,7 @@ pub struct SetupTimes {
     pub reorder: Duration,
     /// Moving the matrix to the devices.
     pub upload: Duration,
-    /// Making the levels of [`Precond::Amg`](crate::solve::Precond::Amg).
+    /// Making the levels of [`Precond::Amg`](crate::solve::Precond::Amg), or the matrices that another preconditioner multiplies by.
     pub precond: Duration,
     /// Finding launch parameters, in former runs' results or by measurement, and comparing formats.
     pub tune: Duration,
@@ -114,8 +114,10 @@ pub(crate) struct Ranks<'a> {
     costs: Vec<f64>,
     /// Which ranks could hold the whole system.
     holds_all: Vec<bool>,
-    /// Whether the preconditioner changes anything.
+    /// Whether the preconditioner changes anything;
     is_preconditioned: bool,
+    /// and the entries of the matrices that it multiplies by.
+    pub(crate) entries_of_precond: Vec<usize>,
     /// Changes what the ranks are watched for.
     #[cfg(test)]
     pub(crate) altered: Option<fn(&mut Balance)>,
@@ -138,7 +140,11 @@ impl Ranks<'static> {
         let preparing = stage("prepare");
         let setup = &whole.setup_of_ranks();
         whole.given.iter().for_each(|given| given.set_factor(whole.factor));
-        let matrices = whole.matrices(rows.map_or_else(|| whole.rows(), Ok)?)?;
+        let rows = rows.map_or_else(|| whole.rows(), Ok)?;
+        let making = stage("precond");
+        let own = whole.of_preconditioner(&rows)?;
+        let making = making.end();
+        let matrices = whole.matrices(rows, own)?;
         let a = &matrices[MATRIX];
         let mut parts: Vec<_> = matrices.iter().map(|a| split(a, &placement.rows)).collect();
         join_neighbours(&mut parts);
@@ -156,7 +162,9 @@ impl Ranks<'static> {
         let holds_all = placement.devices.iter().map(|device| memory_check::holds(a, device.as_ref(), setup)).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|parts| memory_check::beside_rows(parts, setup)).collect();
         let receivers = parts.iter().map(|parts| parts[MATRIX].halo.receivers).collect();
-        let mut times = SetupTimes { prepare: preparing.end(), ..SetupTimes::default() };
+        let entries_of_precond = whole.entries_of_preconditioner(&matrices);
+        let prepare = preparing.end().saturating_sub(making);
+        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
 
         let tuning = stage("tune");
         let of_matrix = parts.iter().map(|parts| &parts[MATRIX]);
@@ -187,7 +195,7 @@ impl Ranks<'static> {
         times.prepare += longest(|o| o.prepare);
         times.compile = longest(|o| o.compile);
         times.upload = longest(|o| o.upload);
-        times.precond = longest(|o| o.precond);
+        times.precond = making + longest(|o| o.precond);
         times.tune += longest(|o| o.tune);
         let ranks = opened.into_iter().map(|opened| opened.rank).collect();
         let mut ranks = Self {
@@ -199,6 +207,7 @@ impl Ranks<'static> {
             costs,
             holds_all,
             is_preconditioned: is_preconditioned(whole, &diagonal, scaling.as_ref()),
+            entries_of_precond,
             #[cfg(test)]
             altered: None,
             times,
@@ -252,6 +261,7 @@ impl<'a> Ranks<'a> {
             costs: vec![1.0],
             holds_all: vec![true],
             is_preconditioned,
+            entries_of_precond: Vec::new(),
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
@@ -280,7 +290,11 @@ impl<'a> Ranks<'a> {
 
     /// Those of all products of an iteration.
     fn product_bytes(&self, setup: &Setup) -> u64 {
-        setup.method.products() * self.ranks.iter().map(|rank| rank.product_bytes()).sum::<u64>()
+        let counts = setup.method.products(setup.precond);
+        let of_each = |rank: &dyn Rank| -> u64 {
+            rank.product_bytes().iter().zip(&counts).map(|(bytes, count)| bytes * count).sum()
+        };
+        self.ranks.iter().map(|rank| of_each(&**rank)).sum()
     }
 
     /// What is needed to watch the ranks for shares that had better be others: nothing of one alone, where shares were
@@ -298,12 +312,12 @@ impl<'a> Ranks<'a> {
         {
             return None;
         }
-        let SetupTimes { prepare, compile, upload, tune, .. } = self.times;
+        let SetupTimes { prepare, compile, upload, precond, tune, .. } = self.times;
         let is_free = setup.devices == Choice::Auto; // to leave devices out
         let balance = Balance {
             costs: self.costs.clone(),
             can_be_alone: self.holds_all.iter().map(|holds| is_free && *holds).collect(),
-            moving: (prepare + compile + upload + tune).as_secs_f64().max(rebalance::LEAST_MOVING),
+            moving: (prepare + compile + upload + precond + tune).as_secs_f64().max(rebalance::LEAST_MOVING),
             #[cfg(test)]
             injected: None,
         };
@@ -413,7 +427,7 @@ impl Ranks<'_> {
     /// The bytes of an iteration for one of so many right-hand sides: its own, and its share of those of the matrix.
     pub(crate) fn bytes_per_column(&self, setup: &Setup, n: usize, count: usize) -> u64 {
         let width = rank::columns::width(count) as u64;
-        let vectors = setup.method.products() * 2 * n as u64 * setup.precision.bytes();
+        let vectors = setup.method.products(setup.precond)[MATRIX] * 2 * n as u64 * setup.precision.bytes();
         let matrix = self.product_bytes(setup).saturating_sub(vectors);
         self.bytes_per_iteration(setup, n) - matrix + matrix / width
     }
@@ -452,7 +466,9 @@ impl Ranks<'_> {
 
 /// Whether the preconditioner changes anything.
 fn is_preconditioned(whole: &Whole, diagonal: &[f64], scaling: Option<&Scaling>) -> bool {
-    let is_applied = || whole.setup.method.applies(whole.setup.precond) && diagonal.iter().any(|d| *d != diagonal[0]);
+    let Setup { method, precond, .. } = whole.setup;
+    let changes = || precond.multiplies() || diagonal.iter().any(|d| *d != diagonal[0]);
+    let is_applied = || method.applies(precond) && changes();
     scaling.is_some() || is_applied()
 }
 

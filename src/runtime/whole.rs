@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::least_squares::LeastSquares;
 use super::memory_check;
 use super::setup::Setup;
+use crate::backend::text::OF_PRECONDITIONER;
 use crate::device::Info;
 use crate::error::Result;
 use crate::krylov::Method;
@@ -23,6 +24,7 @@ use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
 use crate::precond::near_null::NearNull;
 use crate::precond::scaling::Scaling;
+use crate::precond::{Needs, Precond};
 use crate::tune::formats::fingerprint;
 use crate::tune::store::{IterationTimeKey, Store, kinds, unusual};
 use crate::verify::{self, Residual};
@@ -69,7 +71,9 @@ impl Whole {
         store: Store,
     ) -> Self {
         let method = if setup.method == Method::Auto { Method::Cg } else { setup.method };
-        let setup = Setup { method, is_complex: is_real_form(&a), ..setup.clone() };
+        // incomplete factors of a real form are none of a complex matrix: scalars are real then
+        let is_complex = setup.precond != Precond::Ilu0 && is_real_form(&a);
+        let setup = Setup { method, is_complex, ..setup.clone() };
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
         let (equilibration, least_squares) = (None, None);
@@ -123,13 +127,32 @@ impl Whole {
         self.least_squares.as_ref().map_or(self.a.n_rows(), LeastSquares::order)
     }
 
-    /// The matrices that the ranks multiply by, A first, where `rows` is that.
+    /// The matrices that the ranks multiply by, A first, where `rows` is that, and those of the preconditioner last.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(crate) fn matrices(&self, rows: Arc<Csr>) -> Result<Vec<Arc<Csr>>> {
+    pub(crate) fn matrices(&self, rows: Arc<Csr>, of_preconditioner: Vec<Csr>) -> Result<Vec<Arc<Csr>>> {
         let transpose = self.least_squares.as_ref().map(LeastSquares::transposed).transpose()?;
-        Ok([rows].into_iter().chain(transpose).collect())
+        Ok([rows].into_iter().chain(transpose).chain(of_preconditioner.into_iter().map(Arc::new)).collect())
+    }
+
+    /// What the preconditioner multiplies by beside A, which is `rows`.
+    ///
+    /// # Errors
+    /// What may be wrong with A for that preconditioner.
+    pub(crate) fn of_preconditioner(&self, rows: &Csr) -> Result<Vec<Csr>> {
+        let Setup { method, precond, .. } = self.setup;
+        if !method.applies(precond) {
+            return Ok(Vec::new());
+        }
+        let needs = Needs { is_definite: method.needs_symmetric(), is_complex: self.setup.is_complex };
+        precond.matrices(rows, self.factor, needs)
+    }
+
+    /// How many entries its matrices have, among all.
+    pub(crate) fn entries_of_preconditioner(&self, matrices: &[Arc<Csr>]) -> Vec<usize> {
+        let of_system = if self.setup.method.applies(self.setup.precond) { OF_PRECONDITIONER } else { matrices.len() };
+        matrices[of_system..].iter().map(|matrix| matrix.nnz()).collect()
     }
 
     /// How many rows of the matrix as given are in these places of the ranks' vectors.
@@ -161,11 +184,14 @@ impl Whole {
         ranges.into_iter().map(|rows| cut(rows.start)..cut(rows.end)).collect()
     }
 
-    /// How ranks are opened: by the host alone, once their kernels have missed each other, and where there is a transpose.
+    /// How ranks are opened: by the host alone, once their kernels have missed each other, and where there are matrices beside A.
     pub(crate) fn setup_of_ranks(&self) -> Setup {
         let mut setup = self.setup.clone();
         // kernels that run exchange the halos of one matrix
-        let is_by_host = self.have_missed.load(Ordering::Relaxed) || self.least_squares.is_some();
+        let Setup { method, precond, .. } = self.setup;
+        let is_applied = method.applies(precond);
+        let has_others = self.least_squares.is_some() || is_applied && !precond.most_entries(1, 1).is_empty();
+        let is_by_host = self.have_missed.load(Ordering::Relaxed) || has_others;
         if is_by_host && setup.exchange.is_live() {
             setup.exchange = Exchange::HostStaged;
         }

@@ -27,8 +27,8 @@ impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.precond {
             Precond::Transversal => write!(f, "{} by a transversal", self.method),
-            Precond::Amg => write!(f, "{} by amg", self.method),
-            _ => self.method.fmt(f),
+            Precond::None | Precond::Jacobi => self.method.fmt(f),
+            precond => write!(f, "{} by {precond}", self.method),
         }
     }
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Candidate {
 /// definite or is known not to be. Where [`Precond::Jacobi`] comes to nothing for a matrix that is not symmetric,
 /// [`Precond::Transversal`] does in many cases, and the other way round: the one is good for saddle point problems, the other for
 /// diagonals that tell nothing. Where factors show that the matrix is singular, [`Method::Lsmr`] goes on: it finds a solution if there is one.
-/// [`Precond::Amg`] is for [`Method::Cg`] alone; the others have [`Precond::Jacobi`] then.
+/// Where a method [takes](Method::takes) no such preconditioner, it has [`Precond::Jacobi`].
 #[must_use]
 pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, may_be_definite: bool) -> Vec<Candidate> {
     let methods: &[Method] = match (is_symmetric, may_be_definite) {
@@ -46,16 +46,17 @@ pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, ma
         // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
         (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
-    let of_others = if precond == Precond::Amg { Precond::Jacobi } else { precond };
-    let with_precond =
-        |&method: &Method| Candidate { method, precond: if method == Method::Cg { precond } else { of_others } };
+    let is_for_all = precond != Precond::Amg && !precond.multiplies();
+    let with_precond = |&method: &Method| Candidate {
+        method,
+        precond: if is_for_all || method.takes(precond) { precond } else { Precond::Jacobi },
+    };
     let mut all: Vec<Candidate> = methods.iter().map(with_precond).collect();
-    let precond = of_others;
-    if !is_symmetric && precond == Precond::Jacobi {
+    if !is_symmetric && all[0].precond == Precond::Jacobi {
         all.push(Candidate { method: methods[0], precond: Precond::Transversal });
     }
     if precision != Precision::F32 {
-        all.push(Candidate { method: Method::Direct, precond }); // it knows of no single precision
+        all.push(with_precond(&Method::Direct)); // it knows of no single precision
     }
     all
 }
@@ -90,7 +91,12 @@ pub(super) fn check_precond(setup: &Setup) -> Result<()> {
     if setup.method.takes(setup.precond) {
         return Ok(());
     }
-    let methods = if setup.precond == Precond::Amg { "cg and gmres" } else { "bicgstab, bicgstab2 and idr" };
+    let takers: Vec<&str> =
+        Method::FORCED.iter().filter(|method| method.takes(setup.precond)).map(|method| method.name()).collect();
+    let methods = match takers.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => takers.concat(),
+    };
     Err(Error::Usage(format!("{} can't have precond = {}, which is for {methods}", setup.method, setup.precond)))
 }
 

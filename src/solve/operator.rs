@@ -84,6 +84,12 @@ impl<'a> OperatorSolver<'a> {
         if setup.precond == Precond::Amg {
             return Err(Error::Usage("a function in place of a matrix has no levels; use precond = jacobi".into()));
         }
+        if setup.precond.multiplies() {
+            return Err(Error::Usage(format!(
+                "a function in place of a matrix has no entries for precond = {}; use precond = jacobi",
+                setup.precond
+            )));
+        }
         if setup.method == Method::Direct {
             return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
         }

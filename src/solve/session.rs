@@ -147,6 +147,7 @@ impl Solver {
         // factors are the host's
         let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
         let setup = if setup.method == Method::Direct { &on_host } else { setup };
+        check_precond(setup)?;
         // drivers take their time
         let list = || {
             let _listing = stage("list");
@@ -160,7 +161,6 @@ impl Solver {
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         log::debug!("devices are listed");
         let reorder = order_for(setup)?;
-        check_precond(setup)?;
         if let Some(near_null) = &setup.near_null {
             near_null.check(a.n_rows())?;
         }
@@ -455,6 +455,12 @@ impl Solver {
     #[must_use]
     pub fn hierarchy(&self) -> Option<&Hierarchy> {
         self.hierarchy.as_ref()
+    }
+
+    /// Entries of the matrices that the preconditioner multiplies by beside A, if it has some.
+    #[must_use]
+    pub fn precond_entries(&self) -> &[usize] {
+        &self.ranks.entries_of_precond
     }
 
     /// Where the time of [`Solver::new`] went.

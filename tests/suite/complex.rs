@@ -401,3 +401,28 @@ fn scalars_of_general_methods_are_complex() {
         }
     }
 }
+
+/// Preconditioners that multiply: block-jacobi is that of the complex matrix, and with ilu0 scalars are real.
+#[test]
+fn preconditioners_that_multiply() {
+    for (a, methods, preconds) in [
+        (definite(257), &[Method::Cg, Method::Minres][..], [Precond::Fsai, Precond::BlockJacobi]),
+        (
+            general(257),
+            &[Method::Bicgstab, Method::Bicgstab2, Method::Idr, Method::Gmres],
+            [Precond::Ilu0, Precond::BlockJacobi],
+        ),
+    ] {
+        let b = random(257, 7);
+        for precond in preconds {
+            for &method in methods {
+                for devices in ["host", "D", "D,D,D"] {
+                    let setup = setup(method, precond, Precision::F64, &choice(devices));
+                    let o = solve(&a, &b, &setup, 1e-9);
+                    assert!(o.reason.converged(), "{setup:?}: {}", o.reason);
+                    assert!(relative_residual(&a, &b, &o.x) <= 1.01e-9, "{setup:?}");
+                }
+            }
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod devices;
 mod differential;
 mod direct;
 mod exchange;
+mod factored;
 mod faults;
 mod formats;
 mod gallery;

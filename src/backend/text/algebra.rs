@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 use super::{Line, Operator, Recorder, Term};
 use crate::backend::scalar::{Form, Node};
 
-/// A x, or Aᵀ x.
+/// A product with A, or with another matrix.
 pub(crate) struct Product<'k>(Operator, Vector<'k>);
 
 /// A vector of the program.
@@ -49,9 +49,9 @@ impl<'k> Value<'k> for Vector<'k> {
 
 impl<'k> Value<'k> for Product<'k> {
     fn assign(self, to: Vector<'k>) {
-        let Self(Operator(operator), x) = self;
+        let Self(Operator { number: operator, fills }, x) = self;
         let [x, y] = [x, to].map(|v| to.of.place(v));
-        to.of.note(Line::Multiply { operator, x, y });
+        to.of.note(Line::Multiply { operator, fills, x, y });
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn system(report: &Report) -> Markup {
     if let Some(hierarchy) = &report.hierarchy {
         system.push(("Multigrid", vec![multigrid(hierarchy)]));
     }
+    system.extend(report.inverse().map(|inverse| ("Inverse", vec![inverse])));
     if let Some(form) = report.real_form() {
         system.push(("Solved as", vec![form]));
     }
