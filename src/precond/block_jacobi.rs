@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 
 /// The most rows of a block.
-pub(super) const MOST: usize = 8;
+const MOST: usize = 8;
 
 /// Rows of a block where none shows in the pattern.
 const USUAL: usize = 4;
@@ -19,12 +19,12 @@ const FULL: f64 = 0.9;
 const RUNS: usize = 64;
 const RUN: usize = 840; // a multiple of all sizes
 
-/// M⁻¹ of `factor` A.
+/// M⁻¹ of `factor` A, by blocks of so many rows or, if that is not said, of as many as show in its pattern.
 ///
 /// # Errors
 /// Not enough memory.
 pub(super) fn inverse(a: &Csr, factor: f64, needs: Needs) -> Result<Csr> {
-    let size = size(a, needs.is_complex);
+    let size = needs.unknowns.unwrap_or_else(|| size(a, needs.is_complex));
     log::debug!("blocks of {size} rows");
     Ok(of_blocks(a, factor, needs.is_definite, size))
 }

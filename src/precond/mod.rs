@@ -18,6 +18,7 @@ pub(crate) mod scaling;
 use self::chebyshev::Chebyshev;
 pub use amg::{Hierarchy, LevelInfo};
 pub use given::HostPreconditioner;
+use near_null::MOST_VECTORS;
 pub use near_null::NearNull;
 
 use std::ops::Range;
@@ -52,6 +53,8 @@ pub(crate) struct Needs {
     pub(crate) is_definite: bool,
     /// That it is the real form of a complex matrix, as A is.
     pub(crate) is_complex: bool,
+    /// Unknowns of a node, if they are told.
+    pub(crate) unknowns: Option<usize>,
 }
 
 /// M⁻¹ where a rank's vectors are, in kernels of its own.
@@ -129,7 +132,7 @@ impl Precond {
     /// The most entries of each of them, or about that, for a matrix with so many rows and entries.
     pub(crate) fn most_entries(self, rows: u64, entries: u64) -> Vec<u64> {
         match self {
-            Self::BlockJacobi => vec![block_jacobi::MOST as u64 * rows],
+            Self::BlockJacobi => vec![MOST_VECTORS as u64 * rows],
             Self::Fsai => vec![entries.min((fsai::USUAL.entries as u64 + 1) * rows); 2],
             Self::Ilu0 => vec![entries.min((ilu::USUAL.entries as u64 + 1) * rows); 2],
             Self::None | Self::Jacobi | Self::Amg | Self::Chebyshev | Self::Transversal => Vec::new(),

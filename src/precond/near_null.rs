@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::matrix::reorder::Permutation;
 use crate::matrix::{Csr, blocks};
 
-/// The most near-null vectors.
-const MOST_VECTORS: usize = 16;
+/// The most near-null vectors, and unknowns of a node.
+pub(super) const MOST_VECTORS: usize = 16;
 
 /// Vectors v for which ‖A v‖ is small beside ‖A‖ ‖v‖, and how many unknowns there are at each node of the mesh that a matrix comes from.
 ///

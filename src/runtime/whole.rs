@@ -141,11 +141,12 @@ impl Whole {
     /// # Errors
     /// What may be wrong with A for that preconditioner.
     pub(crate) fn of_preconditioner(&self, rows: &Csr) -> Result<Vec<Csr>> {
-        let Setup { method, precond, .. } = self.setup;
+        let Setup { method, precond, ref near_null, .. } = self.setup;
         if !method.applies(precond) {
             return Ok(Vec::new());
         }
-        let needs = Needs { is_definite: method.needs_symmetric(), is_complex: self.setup.is_complex };
+        let unknowns = near_null.as_ref().map(NearNull::unknowns);
+        let needs = Needs { is_definite: method.needs_symmetric(), is_complex: self.setup.is_complex, unknowns };
         precond.matrices(rows, self.factor, needs)
     }
 

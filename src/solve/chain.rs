@@ -120,6 +120,8 @@ pub(super) struct Chain {
     /// and where the first is slow; and whether it does now.
     if_slow: Option<Candidate>,
     is_trial: bool,
+    /// With what preconditioner the first goes on if that is slow, too: the diagonal, if nothing is said.
+    if_trial_fails: Option<Precond>,
     why: Option<Indefinite>,
 }
 
@@ -147,7 +149,7 @@ impl Chain {
         let is_usual = setup.precond == Precond::Jacobi && setup.may_change && !setup.has_given;
         let if_slow = Candidate { method: Method::Cg, precond: Precond::Amg };
         let if_slow = (first == Method::Cg && is_usual).then_some(if_slow);
-        Ok((first, Self { left, if_singular, if_slow, is_trial: false, why }))
+        Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, why }))
     }
 
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
@@ -158,9 +160,9 @@ impl Chain {
             return self.if_slow.take();
         }
         if self.is_trial && !limited_by(reason, limited) {
-            // the first goes on, whatever this came to
+            // another goes on, whatever this came to
             self.is_trial = false;
-            return Some(Candidate { method, precond: Precond::Jacobi });
+            return Some(Candidate { method, precond: self.if_trial_fails.unwrap_or(Precond::Jacobi) });
         }
         let leaves_off = match reason {
             Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.next(),
@@ -183,6 +185,11 @@ impl Chain {
     /// Whether the method may be left because it is slow: the first for what takes less, and that if it does not.
     pub(super) fn may_be_slow(&self) -> [bool; 2] {
         [self.if_slow.is_some(), self.is_trial]
+    }
+
+    /// With what preconditioner the first method goes on where what was to take less takes longer.
+    pub(super) fn set_if_trial_fails(&mut self, precond: Precond) {
+        self.if_trial_fails = Some(precond);
     }
 
     /// What comes next, where the one before is impossible.
@@ -280,7 +287,9 @@ mod tests {
         let ends = [Reason::Slow, Reason::Stagnation, Reason::Breakdown, Reason::NonFinite("r"), Reason::MaxIters];
         for reason in ends {
             let mut trial = auto.clone();
-            assert_eq!(trial.after(Method::Cg, &reason, false), of(Precond::Jacobi), "{reason}");
+            assert_eq!(trial.clone().after(Method::Cg, &reason, false), of(Precond::Jacobi), "{reason}");
+            trial.set_if_trial_fails(Precond::Fsai);
+            assert_eq!(trial.after(Method::Cg, &reason, false), of(Precond::Fsai), "{reason}");
             assert_eq!(trial.may_be_slow(), [false; 2]);
             assert_eq!(trial.after(Method::Cg, &Reason::Stagnation, false).unwrap().method, Method::Direct);
         }

@@ -31,6 +31,9 @@ impl Solver {
     ) -> Result<Answer> {
         let (started, mut limits) = (Instant::now(), stop.clone());
         let mut best: Option<(Vec<f64>, Residual)> = None;
+        if patience::are_processors(self.ranks()) {
+            self.chain.set_if_trial_fails(Precond::Fsai); // the host makes it: a GPU had better not wait for that
+        }
         loop {
             let patience = self.patience();
             let Self { whole, null_space, ranks, failures, .. } = self;

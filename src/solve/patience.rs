@@ -26,11 +26,16 @@ struct Rates {
 const OF_GPU: Rates = Rates { start: 0.04, entry: 1.2e-9, iteration: 11e-6, byte: 1.0 / 4.2e12 };
 const OF_PROCESSOR: Rates = Rates { start: 0.005, entry: 480e-9, iteration: 20e-6, byte: 1.0 / 20e9 };
 
+/// Whether none is a GPU.
+pub(super) fn are_processors(ranks: &[RankInfo]) -> bool {
+    ranks.iter().all(|rank| rank.kind != Kind::Gpu)
+}
+
 /// That number, if these ranks can have multigrid at its best: a GPU that works alone, or processors.
 pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
     let rates = match ranks {
         [alone] if alone.kind == Kind::Gpu => OF_GPU,
-        all if all.iter().all(|rank| rank.kind != Kind::Gpu) => OF_PROCESSOR,
+        all if are_processors(all) => OF_PROCESSOR,
         _ => return None,
     };
     let sum = |of: fn(&RankInfo) -> usize| ranks.iter().map(of).sum::<usize>();

@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "v.mtx", help_heading = METHOD)]
     pub(super) near_null: Option<PathBuf>,
 
-    /// For amg, unknowns of a node of the mesh, which are consecutive rows [default: the size of blocks that the matrix is made of]
+    /// For amg and block-jacobi, unknowns of a node of the mesh, which are consecutive rows [default: the size of blocks that the matrix is made of]
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=16), help_heading = METHOD)]
     pub(super) block_size: Option<u32>,
 
