@@ -56,15 +56,29 @@ pub(super) fn factors(a: &Csr, factor: f64, limits: Limits) -> Result<[Csr; 2]> 
         }
         (lengths, columns, values)
     };
-    let firsts: Vec<usize> = (0..n).step_by(PIECE).collect();
-    let pieces: Vec<_> = firsts.into_par_iter().map_init(|| Row::new(n), |row, first| rows_of(row, first)).collect();
-    let g = joined(n, pieces);
+    let g = by_pieces(n, PIECE, || Row::new(n), rows_of);
     let transpose = g.transposed()?;
     Ok([g, transpose])
 }
 
-/// A matrix by lengths of rows, columns and values of some rows after the other.
-pub(super) fn joined(n: usize, pieces: Vec<(Vec<usize>, Vec<u32>, Vec<f64>)>) -> Csr {
+/// Lengths of rows, columns and values.
+pub(super) type Piece = (Vec<usize>, Vec<u32>, Vec<f64>);
+
+/// A matrix whose rows are made piece by piece, from each first one on; a thread has few of what `scratch` gives.
+pub(super) fn by_pieces<S>(
+    n: usize,
+    piece: usize,
+    scratch: impl Fn() -> S + Sync + Send,
+    make: impl Fn(&mut S, usize) -> Piece + Sync + Send,
+) -> Csr {
+    let firsts: Vec<usize> = (0..n).step_by(piece).collect();
+    let least = firsts.len().div_ceil(4 * rayon::current_num_threads()).max(1);
+    let pieces = firsts.into_par_iter().with_min_len(least).map_init(scratch, make).collect();
+    joined(n, pieces)
+}
+
+/// Pieces one after the other.
+fn joined(n: usize, pieces: Vec<Piece>) -> Csr {
     let entries = pieces.iter().map(|(_, columns, _)| columns.len()).sum();
     let (mut row_ptr, mut col_idx, mut values) = (vec![0], Vec::with_capacity(entries), Vec::with_capacity(entries));
     for (lengths, columns, of_piece) in pieces {

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::fsai::joined;
+use super::fsai::by_pieces;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
@@ -213,7 +213,6 @@ fn with_entries(a: &Csr, map: impl Fn(usize, usize, f64) -> f64 + Sync) -> Csr {
 /// The inverse of a triangular matrix with a diagonal of ones, which `triangle` has not, without small entries.
 fn inverse(triangle: &Csr, is_lower: bool, limits: Limits) -> Csr {
     let n = triangle.n_rows();
-    let firsts: Vec<usize> = (0..n).step_by(PIECE).collect();
     let piece = |row: &mut Row, first: usize| {
         let (mut lengths, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for i in first..n.min(first + PIECE) {
@@ -224,7 +223,7 @@ fn inverse(triangle: &Csr, is_lower: bool, limits: Limits) -> Csr {
         }
         (lengths, columns, values)
     };
-    joined(n, firsts.into_par_iter().map_init(|| Row::new(n), piece).collect())
+    by_pieces(n, PIECE, || Row::new(n), piece)
 }
 
 /// A row of an inverse that is being made.
@@ -283,14 +282,13 @@ fn keep_largest(entries: &mut Vec<(u32, f64)>, count: usize) {
 
 /// A matrix by its rows.
 fn by_rows(n: usize, row: impl Fn(usize) -> Vec<(u32, f64)> + Sync) -> Csr {
-    let piece = |first: usize| {
+    let piece = |(): &mut (), first: usize| {
         let rows: Vec<Vec<(u32, f64)>> = (first..n.min(first + PIECE)).map(&row).collect();
         let lengths = rows.iter().map(Vec::len).collect();
         let (columns, values) = rows.into_iter().flatten().unzip();
         (lengths, columns, values)
     };
-    let firsts: Vec<usize> = (0..n).step_by(PIECE).collect();
-    joined(n, firsts.into_par_iter().map(piece).collect())
+    by_pieces(n, PIECE, || (), piece)
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(super) struct First<T> {
     pub(super) rows: Option<DeviceRows<f32>>,
     /// In blocks, if nodes have several unknowns.
     pub(super) blocks: Option<DeviceBlocks>,
+    /// The diagonal of A, if the host has looked for it.
+    pub(super) diagonal: Option<Vec<f64>>,
     pub(super) vectors: FirstVectors<T>,
 }
 
@@ -46,7 +48,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             None => self.longest(block)?,
         };
         let rows = of_rows.by_patterns(ctx, (block, times), &vectors.scale, all_alike, width)?;
-        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, vectors }))
+        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, diagonal: None, vectors }))
     }
 
     /// The most entries of a pattern.
@@ -72,7 +74,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         })?;
         let [least, largest] = of_rows.range(ctx, &on_device)?;
         let vectors = of_rows.vectors(ctx, &on_device, largest, multiples(least.sqrt().recip(), factor))?;
-        Ok(First { matrix, rows: None, blocks, vectors })
+        Ok(First { matrix, rows: None, blocks, diagonal: Some(diagonal), vectors })
     }
 
     /// D^(−½) A D^(−½), of rows that the host has.
@@ -123,29 +125,35 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 }
             });
         })?;
+        let blocks_of = |node: usize, to: &mut [f32]| {
+            for (i, row) in (node * size..(node + 1) * size).enumerate() {
+                let ((columns, values), of_row) = (a.row(row), scale[row]);
+                let blocks = columns.chunks_exact(size).zip(values.chunks_exact(size));
+                for ((columns, values), block) in blocks.zip(to.chunks_exact_mut(square)) {
+                    for ((to, &j), v) in block[i * size..].iter_mut().zip(columns).zip(values) {
+                        let j = j as usize;
+                        *to = if j == row { 1.0 } else { (v * (of_row * scale[j])) as f32 };
+                    }
+                }
+            }
+        };
         let values = DeviceVec::made(ctx, a.nnz(), 1, "blocks of a level", |at, to| {
             to.par_chunks_mut(FEW).enumerate().for_each(|(k, to)| {
                 let first = at.start + k * FEW;
                 let behind = first + to.len();
                 for node in node_of(first)..n {
-                    let begin = row_ptr[node * size];
-                    if begin >= behind {
+                    let [begin, end] = [node, node + 1].map(|node| row_ptr[node * size]);
+                    let here = begin.max(first)..end.min(behind);
+                    if here.is_empty() {
                         break;
                     }
-                    let blocks = first.saturating_sub(begin) / square..(row_ptr[(node + 1) * size] - begin) / square;
-                    for block in blocks.take_while(|block| begin + block * square < behind) {
-                        for i in 0..size {
-                            let row = node * size + i;
-                            let (columns, values) = a.row(row);
-                            for j in 0..size {
-                                let place = begin + (block * size + i) * size + j;
-                                if let Some(to) = to.get_mut(place.wrapping_sub(first)) {
-                                    let column = columns[block * size + j] as usize;
-                                    let v = values[block * size + j];
-                                    *to = if column == row { 1.0 } else { (v * (scale[row] * scale[column])) as f32 };
-                                }
-                            }
-                        }
+                    let place = &mut to[here.start - first..here.end - first];
+                    if here.len() == end - begin {
+                        blocks_of(node, place);
+                    } else {
+                        let mut whole = vec![0.0; end - begin];
+                        blocks_of(node, &mut whole);
+                        place.copy_from_slice(&whole[here.start - begin..here.end - begin]);
                     }
                 }
             });

@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::kernels::amg::blocks::{DeviceBlocks, DeviceModes};
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{Blocked, DeviceSparse};
-use crate::matrix::Csr;
 use crate::precond::near_null::NearNull;
 use crate::real::Real;
 
@@ -21,15 +20,15 @@ pub(super) enum By {
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
-    /// What near-null vectors that are told make of a matrix, whose first level is `matrix`, maybe in blocks, too.
+    /// What near-null vectors that are told make of a matrix with that diagonal, whose first level is `matrix`, maybe in blocks, too.
     pub(super) fn told(
         &self,
-        a: &Csr,
         (matrix, blocks): (&DeviceSparse, Option<DeviceBlocks>),
+        diagonal: &[f64],
         near_null: &NearNull,
     ) -> Result<By> {
         let Self { ctx, kernels, .. } = self;
-        let Modes { unknowns, width, values, is_positive } = first_modes(near_null, &a.diagonal());
+        let Modes { unknowns, width, values, is_positive } = first_modes(near_null, diagonal);
         let values = DeviceVec::from_slice(ctx, &values, "the near-null vectors")?;
         if is_positive {
             return Ok(By::Vector(values));

@@ -78,14 +78,19 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let mut stages = Stages::of(&self.ctx);
         let of_patterns = patterns.filter(|_| *is_as_given);
         let of_patterns = of_patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
-        let First { mut matrix, mut rows, blocks, vectors } = match of_patterns {
+        let First { mut matrix, mut rows, blocks, diagonal, vectors } = match of_patterns {
             Some(first) => first,
             None => self.first_of_rows(a, factor, near_null.unknowns())?,
         };
         let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);
         stages.end("the first level")?;
-        let mut by = if near_null.is_constant() { By::Vector(b) } else { self.told(a, (&matrix, blocks), near_null)? };
+        let mut by = if near_null.is_constant() {
+            By::Vector(b)
+        } else {
+            let diagonal = diagonal.unwrap_or_else(|| a.diagonal());
+            self.told((&matrix, blocks), &diagonal, near_null)?
+        };
         stages.end("near-null vectors")?;
         let (mut made, mut infos, mut began) = (Vec::new(), Vec::<LevelInfo>::new(), start);
         loop {

@@ -67,7 +67,7 @@ fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
 fn compare_nodes(on: &SetUp<f64, f64>, name: &str, a: &Csr, near_null: &NearNull) {
     let (mut matrix, mut modes) = first(a, near_null);
     let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
-    let By::Nodes(mut blocks, mut same_modes) = on.told(a, (&same, None), near_null).unwrap() else {
+    let By::Nodes(mut blocks, mut same_modes) = on.told((&same, None), &a.diagonal(), near_null).unwrap() else {
         panic!("{name} has no nodes")
     };
     let moved = on.moved_blocks(a, &scales(&a.diagonal()), near_null.unknowns()).unwrap();
