@@ -64,7 +64,7 @@ pub(super) fn factors(a: &Csr, factor: f64, limits: Limits) -> Result<[Csr; 2]> 
 /// Lengths of rows, columns and values.
 pub(super) type Piece = (Vec<usize>, Vec<u32>, Vec<f64>);
 
-/// A matrix whose rows are made piece by piece, from each first one on; a thread has few of what `scratch` gives.
+/// A matrix whose rows are made piece by piece, from each first one on; a thread has some of what `scratch` gives.
 pub(super) fn by_pieces<S>(
     n: usize,
     piece: usize,
@@ -72,9 +72,7 @@ pub(super) fn by_pieces<S>(
     make: impl Fn(&mut S, usize) -> Piece + Sync + Send,
 ) -> Csr {
     let firsts: Vec<usize> = (0..n).step_by(piece).collect();
-    let least = firsts.len().div_ceil(4 * rayon::current_num_threads()).max(1);
-    let pieces = firsts.into_par_iter().with_min_len(least).map_init(scratch, make).collect();
-    joined(n, pieces)
+    joined(n, firsts.into_par_iter().map_init(scratch, make).collect())
 }
 
 /// Pieces one after the other.

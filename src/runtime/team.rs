@@ -141,9 +141,11 @@ impl Ranks<'static> {
         let setup = &whole.setup_of_ranks();
         whole.given.iter().for_each(|given| given.set_factor(whole.factor));
         let rows = rows.map_or_else(|| whole.rows(), Ok)?;
-        let making = stage("precond");
+        let before = preparing.end();
+        let making = setup.method.applies(setup.precond).then(|| stage("precond"));
         let own = whole.of_preconditioner(&rows)?;
-        let making = making.end();
+        let making = making.map_or(Duration::ZERO, |making| making.end());
+        let preparing = stage("prepare");
         let matrices = whole.matrices(rows, own)?;
         let a = &matrices[MATRIX];
         let mut parts: Vec<_> = matrices.iter().map(|a| split(a, &placement.rows)).collect();
@@ -163,8 +165,7 @@ impl Ranks<'static> {
         let beside_rows: Vec<u64> = parts.iter().map(|parts| memory_check::beside_rows(parts, setup)).collect();
         let receivers = parts.iter().map(|parts| parts[MATRIX].halo.receivers).collect();
         let entries_of_precond = whole.entries_of_preconditioner(&matrices);
-        let prepare = preparing.end().saturating_sub(making);
-        let mut times = SetupTimes { prepare, ..SetupTimes::default() };
+        let mut times = SetupTimes { prepare: before + preparing.end(), ..SetupTimes::default() };
 
         let tuning = stage("tune");
         let of_matrix = parts.iter().map(|parts| &parts[MATRIX]);
