@@ -3,7 +3,8 @@
 //!
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
 //! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
-//! [product](mod@product) Pᵀ A P, scaled again. A [cycle](mod@cycle) smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
+//! [product](mod@product) Pᵀ A P, scaled again. Where [`nodes`] have several unknowns, or there are several near-null vectors, nodes join to
+//! aggregates, and all is done in blocks. A [cycle](mod@cycle) smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
 //! Matrices and vectors are in single precision. All is the same for any number of threads.
 
 mod aggregate;
