@@ -31,11 +31,16 @@ static inline uint priority(uint row, uint round)
     return x;
 }
 
-/* Rows without neighbours are in no aggregate. */
-KERNEL void roots_begin(uint n, __global const uint *restrict graph, __global uint *restrict roots)
+/* Rows without neighbours are in no aggregate, unless other ranks have such. */
+KERNEL void roots_begin(ROWS_ARGS, __global const real *restrict largest, __global const uint *restrict graph,
+                        __global uint *restrict roots)
 {
-    EACH_ROW(i, n)
-        roots[i] = graph[i] == graph[i + 1] ? NONE : FREE;
+    EACH_ROW(i, n) {
+        int has = graph[i] < graph[i + 1];
+        for (uint e = starts[i], end = starts[i + 1]; e < end && !has; e++)
+            has = is_strong(i, columns[e], values[e], largest);
+        roots[i] = has ? FREE : NONE;
+    }
 }
 
 /* Rows that are free take part. */
@@ -125,13 +130,13 @@ KERNEL void root_sizes(uint n, __global const uint *restrict roots, __global uin
 }
 
 /* The root that a row is coupled to most strongly, of equals that of fewer rows, or the first; the row itself if there is none. */
-static inline uint strongest(uint i, __global const uint *starts, __global const uint *columns, __global const real *values,
-                             __global const real *largest, __global const uint *roots, __global const uint *sizes)
+static inline uint strongest(uint i, ROWS_ARGS, __global const real *largest, __global const uint *roots,
+                             __global const uint *sizes)
 {
     uint found[MOST_CHOICES], count = 0;
     real sums[MOST_CHOICES];
     EACH_ENTRY(e, starts, i) {
-        const uint j = columns[e], root = roots[j];
+        const uint j = columns[e], root = j < n ? roots[j] : NONE;
         if (root < FREE && is_strong(i, j, values[e], largest)) {
             uint k = 0;
             while (k < count && found[k] != root)
@@ -162,7 +167,7 @@ KERNEL void roots_join(ROWS_ARGS, __global const real *restrict largest, __globa
 {
     EACH_ROW(i, n) {
         const uint own = roots[i];
-        const uint root = own == FREE ? strongest(i, starts, columns, values, largest, roots, sizes) : own;
+        const uint root = own == FREE ? strongest(i, n, starts, columns, values, largest, roots, sizes) : own;
         joined[i] = root;
         is_root[i] = root == i;
     }

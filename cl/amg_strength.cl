@@ -111,15 +111,16 @@ KERNEL void strength(BLOCKS_ARGS, __global const real *restrict b, __global real
         vstore2(scratch[0], get_group_id(0), bounds);
 }
 
-/* How many strong neighbours rows have. */
-KERNEL void graph_lengths(BLOCKS_ARGS, __global const real *restrict largest, __global uint *restrict lengths)
+/* How many strong neighbours rows have among the first `owned`: those behind are other ranks'. */
+KERNEL void graph_lengths(BLOCKS_ARGS, uint owned, __global const real *restrict largest,
+                          __global uint *restrict lengths)
 {
     __local uchar strong[STAGED];
     EACH_BLOCK_OF(n) {
         uint length = 0;
         EACH_STAGE(at) {
             EACH_LOADED(e, i, at)
-                strong[e - at] = is_strong(i, columns[e], values[e], largest);
+                strong[e - at] = columns[e] < owned && is_strong(i, columns[e], values[e], largest);
             barrier(CLK_LOCAL_MEM_FENCE);
             EACH_OWN(e, at)
                 length += strong[e];
@@ -130,9 +131,9 @@ KERNEL void graph_lengths(BLOCKS_ARGS, __global const real *restrict largest, __
     }
 }
 
-/* The strong neighbours of each row, from graph[i] on. */
-KERNEL void graph_neighbours(BLOCKS_ARGS, __global const real *restrict largest, __global const uint *restrict graph,
-                             __global uint *restrict neighbours)
+/* These, from graph[i] on. */
+KERNEL void graph_neighbours(BLOCKS_ARGS, uint owned, __global const real *restrict largest,
+                             __global const uint *restrict graph, __global uint *restrict neighbours)
 {
     /* where they are strong, else UINT_MAX */
     __local uint strong[STAGED];
@@ -141,7 +142,7 @@ KERNEL void graph_neighbours(BLOCKS_ARGS, __global const real *restrict largest,
         EACH_STAGE(at) {
             EACH_LOADED(e, i, at) {
                 const uint j = columns[e];
-                strong[e - at] = is_strong(i, j, values[e], largest) ? j : UINT_MAX;
+                strong[e - at] = j < owned && is_strong(i, j, values[e], largest) ? j : UINT_MAX;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
             EACH_OWN(e, at) {

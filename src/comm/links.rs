@@ -1,4 +1,4 @@
-//! Messages in either precision: a rank may need both.
+//! Messages in either precision: a rank may need both, and a preconditioner those of its own.
 
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ pub struct Links {
     pub single: Box<dyn Communicator<f32>>,
     /// For messages in double precision.
     pub double: Box<dyn Communicator<f64>>,
+    /// For those of a preconditioner, each of which all other ranks receive.
+    pub precond: Box<dyn Communicator<f32>>,
 }
 
 impl Links {
@@ -17,12 +19,23 @@ impl Links {
     #[must_use]
     pub fn new(receivers: &[usize], failure: &Arc<Failure>) -> Vec<Self> {
         if receivers.len() == 1 {
-            return vec![Self { single: Box::new(Alone::default()), double: Box::new(Alone::default()) }];
+            let alone = Box::new(Alone::default());
+            return vec![Self {
+                single: alone,
+                double: Box::new(Alone::default()),
+                precond: Box::new(Alone::default()),
+            }];
         }
+        let all_others = vec![receivers.len() - 1; receivers.len()];
         Threads::new(receivers, failure)
             .into_iter()
             .zip(Threads::new(receivers, failure))
-            .map(|(single, double)| Self { single: Box::new(single), double: Box::new(double) })
+            .zip(Threads::new(&all_others, failure))
+            .map(|((single, double), precond)| Self {
+                single: Box::new(single),
+                double: Box::new(double),
+                precond: Box::new(precond),
+            })
             .collect()
     }
 }

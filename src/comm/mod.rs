@@ -3,6 +3,7 @@
 //! The ranks of a solve run the same program text. They call the collective operations in the same order, as with MPI.
 
 mod alone;
+mod board;
 mod failure;
 mod gate;
 mod links;
@@ -18,6 +19,7 @@ use self::live::relaying::{Member, Relaying};
 use crate::error::Result;
 
 pub use alone::Alone;
+pub(crate) use board::Board;
 pub use failure::{Failed, Failure};
 pub use links::Links;
 pub use spawn::in_threads;

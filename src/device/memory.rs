@@ -1,6 +1,7 @@
 //! Arrays on a device, which know their length.
 
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -211,8 +212,19 @@ impl<T: Plain> DeviceVec<T> {
     /// # Panics
     /// If either array is shorter.
     pub(crate) fn copy_to(&self, ctx: &Context, to: &mut Self, len: usize) -> Result<()> {
-        if len > 0 {
-            to.start_copy(ctx, Queue::Compute, 0, (self, 0..len), None, self.what)?;
+        self.copy_part(ctx, 0..len, to, 0)
+    }
+
+    /// The same with some elements, to those from `place` on.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    ///
+    /// # Panics
+    /// If they are not inside the arrays.
+    pub(crate) fn copy_part(&self, ctx: &Context, part: Range<usize>, to: &mut Self, place: usize) -> Result<()> {
+        if !part.is_empty() {
+            to.start_copy(ctx, Queue::Compute, place, (self, part), None, self.what)?;
         }
         Ok(())
     }

@@ -23,6 +23,14 @@ pub(crate) enum Application<O: PassBackend> {
 }
 
 impl<O: PassBackend> Application<O> {
+    /// What has kernels of its own.
+    pub(crate) fn on_rank(&mut self) -> Option<&mut dyn OnRank<O>> {
+        match self {
+            Self::OnRank(m) => Some(&mut **m),
+            Self::Text(_) | Self::Given(..) => None,
+        }
+    }
+
     /// to = M⁻¹ from; both have room for a halo.
     ///
     /// # Errors

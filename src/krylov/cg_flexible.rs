@@ -32,6 +32,11 @@ impl<O: PassBackend> Preconditioned<O> {
     pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, m: Application<O>) -> Result<Self> {
         Ok(Self { m, z: backend.vector(a.halo(), "z")? })
     }
+
+    /// How M⁻¹ is applied.
+    pub(crate) fn application(&mut self) -> &mut Application<O> {
+        &mut self.m
+    }
 }
 
 /// Runs from `iterate` until `judge` says so. The direction may be that which the former run has left.

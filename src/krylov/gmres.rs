@@ -103,6 +103,11 @@ impl<O: PassBackend + BasisBackend> Gmres<O> {
         })
     }
 
+    /// How M⁻¹ is applied, if there is one.
+    pub(crate) fn application(&mut self) -> Option<&mut Application<O>> {
+        self.m.as_mut()
+    }
+
     /// Forgets former solves.
     pub(crate) fn begin(&mut self) {
         self.idle = (f64::INFINITY, 0);

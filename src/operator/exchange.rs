@@ -108,7 +108,7 @@ impl<T: Real> HaloExchange<T> {
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
-    pub(super) fn new(ctx: &Context, n_owned: usize, plan: &HaloPlan, model: Exchange) -> Result<Self> {
+    pub(crate) fn new(ctx: &Context, n_owned: usize, plan: &HaloPlan, model: Exchange) -> Result<Self> {
         let len = plan.send.len();
         let traffic: Box<dyn Traffic<T>> = match model {
             Exchange::Auto | Exchange::Live | Exchange::HostStaged => {
@@ -138,8 +138,13 @@ impl<T: Real> HaloExchange<T> {
         Self::new(ctx, self.n_owned * columns, &self.plan.of_columns(columns), model)
     }
 
+    /// Who sends what to whom.
+    pub(super) fn plan(&self) -> &HaloPlan {
+        &self.plan
+    }
+
     /// Elements of the halo.
-    pub(super) fn halo(&self) -> usize {
+    pub(crate) fn halo(&self) -> usize {
         self.plan.len
     }
 
@@ -154,7 +159,7 @@ impl<T: Real> HaloExchange<T> {
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
-    pub(super) fn pack<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    pub(crate) fn pack<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if self.plan.send.is_empty() {
             return Ok(());
         }
@@ -176,7 +181,7 @@ impl<T: Real> HaloExchange<T> {
     }
 
     /// Starts to move what other ranks need of `v`, while the device works on what is in the compute queue.
-    pub(super) fn send<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
+    pub(crate) fn send<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
@@ -201,7 +206,7 @@ impl<T: Real> HaloExchange<T> {
 
     /// Hands the message over, and fills the halo of `v` with those of other ranks: kernels that are enqueued afterwards find
     /// it there.
-    pub(super) fn receive<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
+    pub(crate) fn receive<A: Real>(&self, backend: &OpenClBackend<T, A>, v: &mut DeviceVec<T>) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }

@@ -123,6 +123,11 @@ impl<T: Real> DeviceBlock<T> {
         self.rows.patterns()
     }
 
+    /// What is exchanged for a product.
+    pub(crate) fn plan(&self) -> &HaloPlan {
+        self.exchange.plan()
+    }
+
     /// Memory that the rows take on the device, in bytes, without what belongs to their halo.
     pub(crate) fn memory(&self) -> u64 {
         self.rows.memory as u64

@@ -67,9 +67,9 @@ impl Given {
         Self { levels: Some(Arc::clone(&levels)), ..Self::new(levels, n, None) }
     }
 
-    /// The levels, if it is a multigrid cycle, for a rank that has all of these rows.
-    pub(crate) fn levels_of(&self, rows: &Range<usize>) -> Option<&Levels> {
-        self.levels.as_deref().filter(|_| rows.len() == self.shared().v.len())
+    /// The levels, if it is a multigrid cycle.
+    pub(crate) fn levels(&self) -> Option<&Levels> {
+        self.levels.as_deref()
     }
 
     /// Makes the levels of a multigrid cycle on the host, if no device has; their numbers.

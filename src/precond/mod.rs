@@ -59,6 +59,9 @@ pub(crate) struct Needs {
 
 /// M⁻¹ where a rank's vectors are, in kernels of its own.
 pub(crate) trait OnRank<O: Backend>: Send {
+    /// From now on that is what leads to the other ranks.
+    fn connect(&mut self, comm: Box<dyn Communicator<f32>>);
+
     /// to = M⁻¹ from.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::backend::opencl::OpenClBackend;
 use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::{Kind, MATRIX};
 use crate::backend::{Backend, LinearOperator};
-use crate::comm::{Alone, Links};
+use crate::comm::{Alone, Board, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernels, Shape, Tuning};
@@ -38,6 +38,7 @@ use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::{NewValues, Part};
 use crate::precond::amg::on_device::DeviceCycle;
+use crate::precond::amg::on_device::ranks::Among;
 use crate::precond::given::Given;
 use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{OnRank, Precond, Rows};
@@ -127,6 +128,9 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     batch_compiled: Duration,
 }
 
+/// Ranks share levels of multigrid that have more entries than that: of fewer, to exchange halos takes longer than to have all.
+const SHARED_LEVEL: usize = 1 << 23;
+
 /// A preconditioner on a device.
 type OnDevice<T, A> = Option<Box<dyn OnRank<OpenClBackend<T, A>>>>;
 
@@ -143,6 +147,17 @@ enum Way<O: PassBackend + BasisBackend> {
     Flexible(Preconditioned<O>),
     /// or `cg-classic`.
     Classic,
+}
+
+impl<O: PassBackend + BasisBackend> Way<O> {
+    /// The preconditioner in kernels of its own, if there is one.
+    fn on_rank(&mut self) -> Option<&mut dyn OnRank<O>> {
+        match self {
+            Self::Cycles(cycles) => cycles.application()?.on_rank(),
+            Self::Flexible(m) => m.application().on_rank(),
+            Self::Text(_) | Self::Classic => None,
+        }
+    }
 }
 
 /// The system whose rows are given to ranks.
@@ -195,6 +210,7 @@ struct Plan<'a> {
     room: u64,
     /// How halos are exchanged.
     exchange: Exchange,
+    board: Option<&'a Board>,
 }
 
 /// A rank made ready.
@@ -220,6 +236,8 @@ pub(crate) struct Place<'a> {
     pub(crate) known: Option<Known>,
     /// Ranks that share the device.
     pub(crate) sharers: u64,
+    /// What leads to the other ranks while a preconditioner is made, if all of them are devices.
+    pub(crate) board: Option<Board>,
 }
 
 /// How one rank's iteration ended.
@@ -239,7 +257,7 @@ pub(crate) struct Ended {
 
 /// Opens a device, or the host, and gives it its part of each matrix of `system`.
 pub(crate) fn open(
-    Place { device, shared, known, sharers }: &Place<'_>,
+    Place { device, shared, known, sharers, board }: &Place<'_>,
     mut parts: Vec<Part<'_>>,
     system: &System<'_>,
     setup: &Setup,
@@ -266,6 +284,7 @@ pub(crate) fn open(
         tune: setup.tune,
         room: device.map_or(0, |device| device.memory_bytes / sharers).saturating_sub(beside_rows(&parts, setup)),
         exchange: setup.exchange,
+        board: board.as_ref(),
     };
     let Some(device) = *device else {
         let _uploading = stage("upload");
@@ -416,22 +435,40 @@ impl Plan<'_> {
         Ok(Opened { rank, prepare, compile, upload, precond, tune: comparing })
     }
 
-    /// A multigrid cycle on the device, if this rank has all rows and the device has room for it; and the time that it took, but for compiling.
+    /// A multigrid cycle on the device, if all ranks are devices and these have room for it; and the time that it took, but for compiling.
     fn on_rank<T: Real, A: Real>(
         &self,
         backend: &OpenClBackend<T, A>,
-        rows: &DeviceBlock<T>,
+        a: &DeviceBlock<T>,
     ) -> Result<(OnDevice<T, A>, Duration)> {
         let none = (None, Duration::ZERO);
-        let levels = self.given.as_ref().and_then(|(given, rows)| given.levels_of(rows));
-        let Some(levels) = levels else { return Ok(none) };
+        let Some((given, rows)) = &self.given else { return Ok(none) };
+        let Some(levels) = given.levels() else { return Ok(none) };
+        let own = (rows.start, rows.len());
+        let among = self.board.map(|board| Among { board, own, plan: a.plan(), most: SHARED_LEVEL });
+        if among.is_none() && rows.len() < levels.a.n_rows() {
+            return Ok(none);
+        }
         let (making, compiled) = (stage("precond"), backend.compiled());
-        match DeviceCycle::new::<A>(&backend.ctx, &backend.kernels.tuning, levels, self.factor, rows.patterns()) {
-            Err(e @ Error::OutOfDeviceMemory { .. }) => {
+        let (ctx, tuning) = (&backend.ctx, &backend.kernels.tuning);
+        let made = DeviceCycle::new::<A>(ctx, tuning, levels, (self.factor, a.patterns()), among);
+        // all ranks have one, or none
+        let is_there = matches!(made, Ok(Some(_)));
+        match self.board {
+            Some(board) if !is_there => board.leave(),
+            Some(board) if board.sum(0.0).is_err() => return Ok(none),
+            _ => {}
+        }
+        match made {
+            Err(e @ (Error::OutOfDeviceMemory { .. } | Error::PeerFailed)) => {
                 log::info!("the host keeps the levels of amg: {e}");
                 Ok(none)
             }
-            made => Ok((Some(Box::new(made?)), making.end().saturating_sub(backend.compiled() - compiled))),
+            made => {
+                let Some((cycle, hierarchy)) = made? else { return Ok(none) };
+                hierarchy.into_iter().for_each(|hierarchy| levels.are_on_device(hierarchy));
+                Ok((Some(Box::new(cycle)), making.end().saturating_sub(backend.compiled() - compiled)))
+            }
         }
     }
 
@@ -551,7 +588,7 @@ where
         Stored { bytes: self.stored.bytes + self.iterate.stored(), ..self.stored.clone() }
     }
 
-    fn run(&mut self, links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
+    fn run(&mut self, mut links: Links, Stretch { b, x, p }: Stretch<'_>, mut monitor: Monitor<'_>) -> Result<Ended> {
         let Self {
             method,
             restart,
@@ -567,6 +604,7 @@ where
             way,
             ..
         } = self;
+        let of_precond = std::mem::replace(&mut links.precond, Box::new(Alone::default()));
         iterate.connect(backend, links);
         let (uploading, compiled) = (stage("upload"), backend.compiled());
         let way = match way {
@@ -592,6 +630,9 @@ where
         };
         if let Way::Cycles(cycles) = way {
             cycles.begin();
+        }
+        if let Some(on_rank) = way.on_rank() {
+            on_rank.connect(of_precond);
         }
         let before = monitor.iterations();
         match scaling {

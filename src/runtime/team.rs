@@ -19,7 +19,7 @@ use super::snapshot::Position;
 use super::watch::Watch;
 use super::whole::Whole;
 use crate::backend::text::MATRIX;
-use crate::comm::{Failed, Failure, Links, in_threads};
+use crate::comm::{Board, Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, KeptOpen, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::kernels::MAX_COLUMNS;
@@ -182,13 +182,19 @@ impl Ranks<'static> {
             Exchange::SharedContext if placement.devices.len() > 1 => Some(SharedContext::among(&placement.devices)?),
             _ => None,
         };
-        let place = |(device, known)| Place {
+        let place = |((device, known), board)| Place {
             device: Option::as_ref(device),
             shared: shared.as_ref(),
             known,
             sharers: sharers(device),
+            board,
         };
-        let jobs = placement.devices.iter().zip(known).map(place).zip(parts).collect();
+        let size = placement.devices.len();
+        let boards: Vec<Option<Board>> = match size > 1 && placement.devices.iter().all(Option::is_some) {
+            true => Board::of(size).into_iter().map(Some).collect(),
+            false => (0..size).map(|_| None).collect(),
+        };
+        let jobs = placement.devices.iter().zip(known).zip(boards).map(place).zip(parts).collect();
         let system = System::of(whole, &matrices, scaling.as_ref());
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
         let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;

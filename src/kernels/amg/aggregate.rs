@@ -31,12 +31,12 @@ impl<A: Real> AmgKernels<A> {
         graph: &DeviceGraph,
     ) -> Result<DeviceAggregates> {
         let n = graph.n;
-        assert!(n == a.n_rows && n == a.n_cols && n <= largest.len());
+        assert!(n == a.n_rows && n <= a.n_cols && a.n_cols <= largest.len());
         let array = |what| self.short::<u32>(ctx, n, what);
         let (roots, states, least) = (array("roots")?, array("states")?, array("least states")?);
         let g = graph.arguments();
         // SAFETY: types as declared in the file; arrays of n elements, the graph of n rows whose neighbours are below n, and roots, too.
-        unsafe { self.run(ctx, "roots_begin", n, &[&[&graph.starts, &roots]]) }?;
+        unsafe { self.run(ctx, "roots_begin", n, &[&a.rows(), &[largest, &graph.starts, &roots]]) }?;
         for of_many in [false, true] {
             self.independent(ctx, graph, &roots, [&states, &least])?;
             if of_many {

@@ -174,7 +174,7 @@ impl<A: Real> AmgKernels<A> {
             self.run(ctx, "bases_factor", aggregates.count, &[&args])
         }?;
         let lengths = self.short::<f32>(ctx, n, "values of nodes")?; // nobody reads them
-        let nodes = self.unsmoothed(ctx, aggregates, &lengths)?;
+        let nodes = self.unsmoothed(ctx, aggregates.of.len(), aggregates, &lengths)?;
         let t = self.short(ctx, nodes.nnz() * unknowns * width, "the tentative prolongation")?;
         // SAFETY: types as declared in the file; unknowns rows of each node, a square for each aggregate, and a block for each node that has one.
         unsafe {

@@ -117,7 +117,7 @@ impl<T: Real> FirstKernels<T> {
     /// A failing device, or not enough memory.
     ///
     /// # Panics
-    /// If the block has a halo, or `scale` another length.
+    /// If `scale` has not an element for each column.
     pub(crate) fn matrix<A: Real>(
         &self,
         ctx: &Context,
@@ -126,11 +126,11 @@ impl<T: Real> FirstKernels<T> {
         scale: &DeviceVec<T>,
     ) -> Result<DeviceSparse> {
         let n = block.n_rows;
-        assert!(n == block.n_cols && n == scale.len() && block.segments.len() == 1);
+        assert!(block.n_cols == scale.len() && block.segments.len() == 1);
         let lengths = DeviceVec::uninit(ctx, n, "lengths of rows")?;
-        // SAFETY: types as declared in the file; n rows, as the block vouches, and as many elements.
+        // SAFETY: types as declared in the file; n rows, as the block vouches, and as many numbers.
         unsafe { self.run(ctx, "first_lengths", n, &[&*block.patterns, &*block.runs, &lengths]) }?;
-        let matrix = levels.with_lengths(ctx, n, &lengths, Stay::Short)?;
+        let matrix = levels.with_lengths(ctx, block.n_cols, &lengths, Stay::Short)?;
         // SAFETY: the same, and room for as many entries as were counted.
         unsafe {
             self.of_patterns(
@@ -161,7 +161,7 @@ impl<T: Real> FirstKernels<T> {
         width: usize,
     ) -> Result<DictionaryBlock<f32>> {
         let n = block.n_rows;
-        assert!(n == block.n_cols && n == scale.len() && block.segments.len() == 1);
+        assert!(block.n_cols == scale.len() && block.segments.len() == 1);
         let square = times.to_f64() * all_alike.map_or(1.0, |scale| scale * scale);
         let entries = DeviceVec::uninit(ctx, block.entries.len(), "the entries of the patterns")?;
         // SAFETY: types as declared in the file; two numbers for each entry here and there.
@@ -177,7 +177,7 @@ impl<T: Real> FirstKernels<T> {
         }
         Ok(DictionaryBlock {
             n_rows: n,
-            n_cols: n,
+            n_cols: block.n_cols,
             patterns: Arc::clone(&block.patterns),
             runs: Arc::clone(&block.runs),
             entries,

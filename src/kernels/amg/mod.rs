@@ -7,6 +7,7 @@ pub(crate) mod blocks;
 pub(crate) mod first;
 pub(crate) mod product;
 pub(crate) mod prolongation;
+pub(crate) mod ranks;
 pub(crate) mod strength;
 
 use std::cell::RefCell;
@@ -79,6 +80,18 @@ const BLOCK_KERNELS: [&str; 13] = [
     "block_factors",
     "blocks_scale_both",
     "blocks_scale_rows",
+];
+const RANK_KERNELS: [&str; 10] = [
+    "numbers_at",
+    "elements_at",
+    "aggregates_among_all",
+    "listed_lengths",
+    "listed_rows",
+    "owned_columns",
+    "others_mark",
+    "others_list",
+    "columns_of_rank",
+    "columns_among_all",
 ];
 const SCALE_KERNELS: [&str; 3] = ["scale_rows", "scale_columns", "blocks_scale_columns"];
 const PRODUCT_KERNELS: [&str; 7] = [
@@ -168,8 +181,9 @@ impl<A: Real> AmgKernels<A> {
             ("amg_aggregate", include_str!("../../../cl/amg_aggregate.cl")),
             ("amg_prolongation", include_str!("../../../cl/amg_prolongation.cl")),
             ("amg_blocks", include_str!("../../../cl/amg_blocks.cl")),
+            ("amg_ranks", include_str!("../../../cl/amg_ranks.cl")),
         ];
-        build(&of_rows, &[&ROW_KERNELS[..], &SCALE_KERNELS, &BLOCK_KERNELS].concat(), GROUP)?;
+        build(&of_rows, &[&ROW_KERNELS[..], &SCALE_KERNELS, &BLOCK_KERNELS, &RANK_KERNELS].concat(), GROUP)?;
         build(&[("amg_product", include_str!("../../../cl/amg_product.cl"))], &PRODUCT_KERNELS, PRODUCT_GROUP)?;
         let tiling = |groups| Tiling::new(ctx.info(), Shape::Gpu, ITEMS, groups);
         Ok(Some(Self {

@@ -8,7 +8,8 @@ use crate::kernels::Argument;
 use crate::real::Real;
 
 impl<A: Real> AmgKernels<A> {
-    /// The entry of each row of the tentative prolongation of `b`, or 0, and the near-null vector of the next level.
+    /// The entry of each row of the tentative prolongation of `b`, or 0, with room for as many as `b` has, and the near-null vector of the next
+    /// level.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
@@ -25,7 +26,7 @@ impl<A: Real> AmgKernels<A> {
         let coarse = self.short(ctx, *count, "the next near-null vector")?;
         // SAFETY: types as declared in the file; members below n, and where those of each aggregate begin.
         unsafe { self.run(ctx, "coarse_vector", *count, &[&[&starts, &members, b, &coarse]]) }?;
-        let t = self.short(ctx, n, "the tentative prolongation")?;
+        let t = self.short(ctx, b.len(), "the tentative prolongation")?;
         // SAFETY: types as declared in the file; vectors of n elements, and one of `count`.
         unsafe { self.run(ctx, "tentative", n, &[&[of, b, &coarse, &t]]) }?;
         Ok([t, coarse])
@@ -56,11 +57,11 @@ impl<A: Real> AmgKernels<A> {
         [b, largest, t]: [&DeviceVec<f32>; 3],
         aggregates: &DeviceAggregates,
     ) -> Result<DeviceSparse> {
-        let n = a.matrix.n_rows;
-        assert!(n == a.matrix.n_cols && n <= b.len().min(largest.len()).min(t.len()).min(aggregates.of.len()));
-        let needs = self.short::<[f32; 4]>(ctx, n, "what is needed of neighbours")?;
-        // SAFETY: types as declared in the file; vectors of n elements.
-        unsafe { self.run(ctx, "smoothed_needs", n, &[&[b, largest, &aggregates.of, t, &needs]]) }?;
+        let (n, n_cols) = (a.matrix.n_rows, a.matrix.n_cols);
+        assert!(n <= n_cols && n_cols <= b.len().min(largest.len()).min(t.len()).min(aggregates.of.len()));
+        let needs = self.short::<[f32; 4]>(ctx, n_cols, "what is needed of neighbours")?;
+        // SAFETY: types as declared in the file; vectors as long as columns are many.
+        unsafe { self.run(ctx, "smoothed_needs", n_cols, &[&[b, largest, &aggregates.of, t, &needs]]) }?;
         let lengths = self.short(ctx, n, "lengths of rows")?;
         // SAFETY: as above.
         unsafe { self.run_blocks(ctx, "smoothed_lengths", a, &[&needs, &lengths]) }?;
@@ -70,18 +71,18 @@ impl<A: Real> AmgKernels<A> {
         Ok(p)
     }
 
-    /// T as a matrix. Waits.
+    /// T as a matrix of n rows. Waits.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
     pub(crate) fn unsmoothed(
         &self,
         ctx: &Context,
+        n: usize,
         aggregates: &DeviceAggregates,
         t: &DeviceVec<f32>,
     ) -> Result<DeviceSparse> {
-        let n = aggregates.of.len();
-        assert!(n <= t.len());
+        assert!(n <= t.len().min(aggregates.of.len()));
         let lengths = self.short(ctx, n, "lengths of rows")?;
         // SAFETY: types as declared in the file; vectors of n elements.
         unsafe { self.run(ctx, "tentative_lengths", n, &[&[&aggregates.of, &lengths]]) }?;
@@ -105,17 +106,29 @@ impl<A: Real> AmgKernels<A> {
         ctx: &Context,
         a: &DeviceSparse,
     ) -> Result<(DeviceSparse, DeviceVec<u32>)> {
-        let nnz = a.nnz();
+        self.transposed_by(ctx, a, &a.columns, a.n_cols, a.n_cols)
+    }
+
+    /// The first `rows` rows of the transpose where columns are these, all of them below `below`. Arrays may have room behind its entries.
+    pub(super) fn transposed_by(
+        &self,
+        ctx: &Context,
+        a: &DeviceSparse,
+        columns: &DeviceVec<u32>,
+        rows: usize,
+        below: usize,
+    ) -> Result<(DeviceSparse, DeviceVec<u32>)> {
+        let (nnz, n_rows) = (a.nnz(), rows);
         let rows = self.short::<u32>(ctx, nnz, "rows of entries")?;
         // SAFETY: types as declared in the file; n + 1 row starts, and a place for each entry.
         unsafe { self.run_shared(ctx, "entry_rows", (a.n_rows, nnz), &[&a.starts, &rows]) }?;
-        let (sorted, places) = self.sorted(ctx, &a.columns, a.n_cols, Stay::Long)?;
-        let starts = self.key_starts(ctx, &sorted, a.n_cols, Stay::Long)?;
+        let (sorted, places) = self.sorted(ctx, columns, below, Stay::Long)?;
+        let starts = self.key_starts(ctx, &sorted, n_rows, Stay::Long)?;
         let columns = sorted; // its place is free now
         let values = self.pool.array(ctx, nnz, Stay::Long, "values of a level")?;
         // SAFETY: types as declared in the file; places below nnz, and arrays of nnz elements.
         unsafe { self.run(ctx, "entries_at", nnz, &[&[&places, &rows, &a.values, &columns, &values]]) }?;
-        Ok((DeviceSparse { n_rows: a.n_cols, n_cols: a.n_rows, starts, columns, values }, places))
+        Ok((DeviceSparse { n_rows, n_cols: a.n_rows, starts, columns, values }, places))
     }
 
     /// Scales Pᵀ A P so that its diagonal is 1, and Pᵀ and the near-null vector to match; P gets the other sign, too.
@@ -125,18 +138,47 @@ impl<A: Real> AmgKernels<A> {
     pub(crate) fn scale_levels(
         &self,
         ctx: &Context,
-        [p, restriction, next]: [&mut DeviceSparse; 3],
+        levels: [&mut DeviceSparse; 3],
         coarse: &mut DeviceVec<f32>,
     ) -> Result<()> {
+        let factors = self.level_factors(ctx, [levels[1], levels[2]], coarse)?;
+        self.scale_by(ctx, levels, &factors)
+    }
+
+    /// What makes the diagonal of Pᵀ A P 1, with room for that of other ranks' rows; the near-null vector is scaled to match.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn level_factors(
+        &self,
+        ctx: &Context,
+        [restriction, next]: [&DeviceSparse; 2],
+        coarse: &mut DeviceVec<f32>,
+    ) -> Result<DeviceVec<f32>> {
         let n = next.n_rows;
-        assert!(n == next.n_cols && n == restriction.n_rows && n == p.n_cols && n <= coarse.len());
-        let factors = self.short::<f32>(ctx, n, "factors of the next level")?;
+        assert!(n <= next.n_cols && n == restriction.n_rows && n <= coarse.len());
+        let factors = self.short::<f32>(ctx, next.n_cols, "factors of the next level")?;
         let of_rows: [&dyn Argument; 4] = [&restriction.starts, &restriction.values, &factors, coarse];
-        // SAFETY: types as declared in the file; n rows here and there, n factors, and columns of p and of next below n.
+        // SAFETY: types as declared in the file; n rows here and there, and n factors.
         unsafe { self.run(ctx, "scale_factors", n, &[&next.rows(), &of_rows]) }?;
-        // SAFETY: as above.
+        Ok(factors)
+    }
+
+    /// Scales P, which gets the other sign, Pᵀ and Pᵀ A P.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn scale_by(
+        &self,
+        ctx: &Context,
+        [p, restriction, next]: [&mut DeviceSparse; 3],
+        factors: &DeviceVec<f32>,
+    ) -> Result<()> {
+        let n = next.n_rows;
+        assert!(n == restriction.n_rows && p.n_cols.max(next.n_cols) <= factors.len());
+        // SAFETY: types as declared in the file; n rows here and there, and columns of p and of next below as many as there are factors.
         unsafe {
-            self.run_shared(ctx, "scale_both", (n, next.nnz()), &[&next.starts, &next.columns, &factors, &next.values])
+            self.run_shared(ctx, "scale_both", (n, next.nnz()), &[&next.starts, &next.columns, factors, &next.values])
         }?;
         // SAFETY: as above.
         unsafe {
@@ -144,10 +186,10 @@ impl<A: Real> AmgKernels<A> {
                 ctx,
                 "scale_rows",
                 (n, restriction.nnz()),
-                &[&restriction.starts, &factors, &restriction.values],
+                &[&restriction.starts, factors, &restriction.values],
             )
         }?;
         // SAFETY: as above; the kernel takes entries.
-        unsafe { self.run(ctx, "scale_columns", p.nnz(), &[&[&p.columns, &factors, &p.values]]) }
+        unsafe { self.run(ctx, "scale_columns", p.nnz(), &[&[&p.columns, factors, &p.values]]) }
     }
 }

@@ -38,10 +38,11 @@ impl<A: Real> AmgKernels<A> {
         b: &DeviceVec<f32>,
     ) -> Result<(DeviceVec<f32>, [f32; 2])> {
         let (n, groups) = (a.matrix.n_rows, self.grid_of_blocks(a).groups);
-        assert!(n <= b.len() && n == a.matrix.n_cols);
-        let largest = self.short(ctx, n, "the largest entries of rows")?;
+        let n_cols = a.matrix.n_cols;
+        assert!(n <= n_cols && n_cols <= b.len());
+        let largest = self.short(ctx, n_cols, "the largest entries of rows")?;
         let bounds: DeviceVec<f32> = self.short(ctx, 2 * groups, "bounds of eigenvalues")?;
-        // SAFETY: types as declared in the file; vectors of n elements, and two numbers for each group.
+        // SAFETY: types as declared in the file; vectors as long as columns are many, and two numbers for each group.
         unsafe { self.run_blocks(ctx, "strength", a, &[b, &largest, &bounds]) }?;
         let mut of_groups = vec![0f32; 2 * groups];
         bounds.read(ctx, 0, &mut of_groups)?;
@@ -49,20 +50,21 @@ impl<A: Real> AmgKernels<A> {
         Ok((largest, most.fold([0f32; 2], |m, s| [m[0].max(s[0]), m[1].max(s[1])])))
     }
 
-    /// The graph of strong couplings. Waits.
+    /// The graph of strong couplings among the rows that are there. Waits.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
     pub(crate) fn graph(&self, ctx: &Context, a: Blocked<'_>, largest: &DeviceVec<f32>) -> Result<DeviceGraph> {
         let n = a.matrix.n_rows;
-        assert!(n <= largest.len() && n == a.matrix.n_cols);
+        assert!(n <= a.matrix.n_cols && a.matrix.n_cols <= largest.len());
+        let owned = crate::kernels::count(n);
         let lengths = self.short(ctx, n, "lengths of rows")?;
         // SAFETY: types as declared in the file; vectors of n elements.
-        unsafe { self.run_blocks(ctx, "graph_lengths", a, &[largest, &lengths]) }?;
+        unsafe { self.run_blocks(ctx, "graph_lengths", a, &[&owned, largest, &lengths]) }?;
         let (starts, count) = self.starts(ctx, &lengths, Stay::Short)?;
         let neighbours = self.short(ctx, count, "strong neighbours")?;
         // SAFETY: the same, and room for as many neighbours as were counted.
-        unsafe { self.run_blocks(ctx, "graph_neighbours", a, &[largest, &starts, &neighbours]) }?;
+        unsafe { self.run_blocks(ctx, "graph_neighbours", a, &[&owned, largest, &starts, &neighbours]) }?;
         Ok(DeviceGraph { n, starts, neighbours })
     }
 

@@ -38,7 +38,7 @@ impl Levels {
     }
 
     /// A device has them: these.
-    pub(super) fn are_on_device(&self, hierarchy: Hierarchy) {
+    pub(crate) fn are_on_device(&self, hierarchy: Hierarchy) {
         *self.on_device.lock().unwrap_or_else(PoisonError::into_inner) = Some(hierarchy);
     }
 

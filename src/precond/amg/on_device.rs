@@ -12,10 +12,16 @@
 //! | both steps of the smoother | 4 |
 //!
 //! Small levels are done together, in one launch (`kernels::coarse`).
+//!
+//! *Several devices* share the levels that have many rows: each makes and multiplies its own, and ranks exchange halos. Of the first small level all of
+//! them get all of b, and do the rest alike. Levels of nodes with several unknowns are all done alike.
 
+mod distributed;
+mod exchanged;
 mod first;
 mod lanczos;
 mod nodes;
+pub(crate) mod ranks;
 mod set_up;
 #[cfg(test)]
 mod tests;
@@ -25,14 +31,18 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use self::exchanged::Exchanged;
+use self::ranks::Among;
 use self::set_up::SetUp;
-use super::Amg;
 use super::cycle::{Coarsest, Level};
 use super::dense::Dense;
 use super::levels::Levels;
 use super::smoother::Step;
 use super::sparse::Sparse;
+use super::{Amg, Hierarchy};
+use crate::backend::Backend;
 use crate::backend::opencl::OpenClBackend;
+use crate::comm::{Alone, Communicator};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::coarse::CoarseLevels;
@@ -51,6 +61,8 @@ use crate::real::Real;
 /// A cycle on a device, for an iteration in `T`.
 pub(crate) struct DeviceCycle<T: Real> {
     on: Launcher<T>,
+    /// How many rows of the matrix this rank has.
+    own: usize,
     /// What r is multiplied by, and what comes of it.
     scales: [DeviceVec<T>; 2],
     levels: Vec<OnDevice>,
@@ -61,9 +73,8 @@ pub(crate) struct DeviceCycle<T: Real> {
 
 /// What launches kernels.
 struct Launcher<T: Real> {
-    ctx: Arc<Context>,
     /// In single precision; there are no sums.
-    products: Kernels<f32, T>,
+    backend: OpenClBackend<f32, T>,
     kernels: CycleKernels<T>,
 }
 
@@ -113,25 +124,28 @@ impl<T> Coarse<T> {
 
 /// Vectors of a level.
 struct Vectors {
+    /// Rows that this device has.
     n: usize,
     b: DeviceVec<f32>,
     x: DeviceVec<f32>,
     r: DeviceVec<f32>,
     t: DeviceVec<f32>,
+    exchanged: Exchanged,
 }
 
 impl Vectors {
     /// Of a level of `n` rows, below one of `above`: products take vectors that are as long as their rows are many.
-    fn new(ctx: &Context, n: usize, above: usize) -> Result<Self> {
+    fn new(ctx: &Context, n: usize, above: usize, exchanged: Exchanged) -> Result<Self> {
         let room = |len| DeviceVec::uninit(ctx, len, "the vectors of a level"); // written before they are read
-        let long = n.max(above);
-        Ok(Self { n, b: room(n)?, x: room(long)?, r: room(long)?, t: room(n)? })
+        let with_halo = n + exchanged.halo();
+        let long = with_halo.max(above);
+        Ok(Self { n, b: room(with_halo)?, x: room(long)?, r: room(long)?, t: room(n)?, exchanged })
     }
 
     /// Of levels that are done together.
-    fn of_several(ctx: &Context, n: usize, above: usize, [v, xs]: [usize; 2]) -> Result<Self> {
+    fn of_several(ctx: &Context, n: usize, above: usize, [v, xs]: [usize; 2], exchanged: Exchanged) -> Result<Self> {
         let room = |len| DeviceVec::uninit(ctx, len, "the vectors of coarse levels");
-        Ok(Self { n, b: room(v)?, x: room(xs.max(above))?, r: room(0)?, t: room(0)? })
+        Ok(Self { n, b: room(v)?, x: room(xs.max(above))?, r: room(0)?, t: room(0)?, exchanged })
     }
 }
 
@@ -143,26 +157,32 @@ impl From<&[Step; 2]> for Polynomial {
 
 impl<T: Real> DeviceCycle<T> {
     /// The levels of a matrix, times `factor`, on a device whose sums are in `A`: made there, of its rows by their patterns if it has such, or,
-    /// by a processor as a device, on the host.
+    /// by a processor as a device, on the host. On several devices `among` ranks; `None` where one of them can't have them. Tells how large they
+    /// are, unless the host has made them.
     ///
     /// # Errors
-    /// Not enough memory, or a failing compiler.
+    /// Not enough memory, a failing compiler, or a failing rank.
     pub(crate) fn new<A: Real>(
         ctx: &Arc<Context>,
         tuning: &Tuning,
         levels: &Levels,
-        factor: f64,
-        patterns: Option<&DictionaryBlock<T>>,
-    ) -> Result<Self> {
-        let shape = Shape::of_group(tuning.launch("spmv_csr").group_size);
-        let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
-        let on = Launcher { ctx: Arc::clone(ctx), products, kernels: CycleKernels::build(ctx, shape)? };
+        (factor, patterns): (f64, Option<&DictionaryBlock<T>>),
+        among: Option<Among<'_>>,
+    ) -> Result<Option<(Self, Option<Hierarchy>)>> {
+        let (shape, all) = (Shape::of_group(tuning.launch("spmv_csr").group_size), levels.a.n_rows());
         let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
-        let (scales, (levels, coarsest, last)) = match set_up {
+        if let Some(among) = among
+            && among.sum(usize::from(set_up.is_none()))? > 0
+        {
+            return Ok(None);
+        }
+        let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
+        let backend = OpenClBackend::new(Arc::clone(ctx), products, 0, Box::new(Alone::default()))?;
+        let on = Launcher { backend, kernels: CycleKernels::build(ctx, shape)? };
+        let (scales, (levels, coarsest, last), hierarchy) = match set_up {
             Some(set_up) => {
-                let (scales, made, hierarchy) = set_up.levels(levels, factor, patterns)?;
-                levels.are_on_device(hierarchy);
-                (scales, made)
+                let (scales, made, hierarchy) = set_up.levels(levels, factor, patterns, among)?;
+                (scales, made, Some(hierarchy))
             }
             None => {
                 let amg = levels.on_host();
@@ -171,26 +191,42 @@ impl<T: Real> DeviceCycle<T> {
                     let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(times * scale)).collect();
                     DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
                 });
-                ([enter?, leave?], on.move_levels(amg)?)
+                ([enter?, leave?], on.move_levels(amg)?, None)
             }
         };
         let rows = levels.iter().flat_map(|OnDevice { a, p, restriction, .. }| [a, p, restriction]);
         on.prepare(rows.chain(coarsest.rows()))?;
-        Ok(Self { on, scales, levels, coarsest, last })
+        let own = among.map_or(all, |among| among.own.1);
+        Ok(Some((Self { on, own, scales, levels, coarsest, last }, hierarchy)))
     }
 
     /// z = M⁻¹ r.
     fn apply(&mut self, r: &DeviceVec<T>, z: &mut DeviceVec<T>) -> Result<()> {
-        let Self { on, scales: [enter, leave], levels, coarsest, last } = self;
+        let Self { on, own, scales: [enter, leave], levels, coarsest, last } = self;
+        let ctx = Arc::clone(&on.backend.ctx);
         let first = levels.first_mut().map_or(&mut *last, |level| &mut level.v);
-        on.kernels.enter(&on.ctx, first.n, [enter, r], &mut first.b)?;
+        match &mut first.exchanged {
+            Exchanged::All(gather) => {
+                on.kernels.enter(&ctx, *own, [enter, r], &mut gather.own)?;
+                gather.gather(&on.backend, &mut first.b)?;
+            }
+            _ => on.kernels.enter(&ctx, *own, [enter, r], &mut first.b)?,
+        }
         on.cycle(levels, coarsest, last)?;
-        let first = levels.first().map_or(&*last, |level| &level.v);
-        on.kernels.leave(&on.ctx, first.n, (leave, &first.x), z)
+        let first = levels.first_mut().map_or(&mut *last, |level| &mut level.v);
+        let x = match &mut first.exchanged {
+            Exchanged::All(gather) => gather.part(&ctx, &first.x)?,
+            _ => &first.x,
+        };
+        on.kernels.leave(&ctx, *own, (leave, x), z)
     }
 }
 
 impl<T: Real, A: Real> OnRank<OpenClBackend<T, A>> for DeviceCycle<T> {
+    fn connect(&mut self, comm: Box<dyn Communicator<f32>>) {
+        self.on.backend.set_comm(comm);
+    }
+
     fn apply(&mut self, from: &DeviceVec<T>, to: &mut DeviceVec<T>) -> Result<()> {
         DeviceCycle::apply(self, from, to)
     }
@@ -201,21 +237,21 @@ impl<T: Real> Launcher<T> {
     fn move_levels(&self, amg: &Amg) -> Result<All<T>> {
         let (mut levels, mut above) = (Vec::new(), 0);
         for Level { a, steps, p, restriction } in &amg.levels {
-            let v = Vectors::new(&self.ctx, a.n_rows(), above)?;
+            let v = Vectors::new(&self.backend.ctx, a.n_rows(), above, Exchanged::Nothing)?;
             above = a.n_rows();
             let (a, p, restriction) = (self.upload(a, 1.0)?, self.upload(p, -1.0)?, self.upload(restriction, 1.0)?);
             levels.push(OnDevice { a, smoother: steps.into(), p, restriction, v });
         }
         let (n, coarsest) = match &amg.coarsest {
-            Coarsest::Exact(dense) => (dense.n(), Coarse::exact(&self.ctx, dense)?),
+            Coarsest::Exact(dense) => (dense.n(), Coarse::exact(&self.backend.ctx, dense)?),
             Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(self.upload(a, 1.0)?, steps.into())),
         };
-        Ok((levels, coarsest, Vectors::new(&self.ctx, n, above)?))
+        Ok((levels, coarsest, Vectors::new(&self.backend.ctx, n, above, Exchanged::Nothing)?))
     }
 
     /// The rows of a matrix, times `factor`.
     fn upload(&self, a: &Sparse, factor: f64) -> Result<DeviceRows<f32>> {
-        let Self { ctx, products, .. } = self;
+        let OpenClBackend { ctx, kernels: products, .. } = &self.backend;
         let (n, (row_ptr, col_idx, values)) = (a.n_rows(), a.compressed());
         let values: Vec<f64> = values.par_iter().map(|v| f64::from(*v)).collect();
         let halo = HaloPlan { len: a.n_cols.saturating_sub(n), ..HaloPlan::default() };
@@ -227,7 +263,7 @@ impl<T: Real> Launcher<T> {
 
     /// Builds the products with these rows.
     fn prepare<'a>(&self, mut all: impl Iterator<Item = &'a DeviceRows<f32>>) -> Result<()> {
-        let Self { ctx, products, .. } = self;
+        let OpenClBackend { ctx, kernels: products, .. } = &self.backend;
         all.try_for_each(|rows| {
             let mut launches = rows.launches(Which::All);
             launches.try_for_each(|rows| products.prepare(ctx, rows, ProductsFor::Columns(1)))
@@ -236,7 +272,8 @@ impl<T: Real> Launcher<T> {
 
     /// x of the first of these levels for its b.
     fn cycle(&self, levels: &mut [OnDevice], coarsest: &Coarse<T>, last: &mut Vectors) -> Result<()> {
-        let Self { ctx, kernels, .. } = self;
+        let Self { backend, kernels } = self;
+        let ctx = &backend.ctx;
         let Some((OnDevice { a, smoother, p, restriction, v }, below)) = levels.split_first_mut() else {
             return match coarsest {
                 Coarse::Exact(inverse) => kernels.dense(ctx, last.n, [inverse, &last.b], &mut last.x),
@@ -245,22 +282,34 @@ impl<T: Real> Launcher<T> {
             };
         };
         self.smooth_from_zero(a, smoother, v)?;
+        v.exchanged.fill(backend, &mut v.x)?;
         self.residual(a, &v.b, &v.x, &mut v.r)?;
+        v.exchanged.fill(backend, &mut v.r)?;
         let next = below.first_mut().map_or(&mut *last, |level| &mut level.v);
-        self.multiply(restriction, &v.r, &mut next.b)?;
+        match &mut next.exchanged {
+            Exchanged::All(gather) => {
+                self.multiply(restriction, &v.r, &mut gather.own)?;
+                gather.gather(backend, &mut next.b)?;
+            }
+            _ => self.multiply(restriction, &v.r, &mut next.b)?,
+        }
         self.cycle(below, coarsest, last)?;
-        let next = below.first().map_or(&*last, |level| &level.v);
+        let next = below.first_mut().map_or(&mut *last, |level| &mut level.v);
+        next.exchanged.fill(backend, &mut next.x)?;
         self.residual(p, &v.x, &next.x, &mut v.r)?; // x + P e
         swap(&mut v.x, &mut v.r);
+        v.exchanged.fill(backend, &mut v.x)?;
         self.residual(a, &v.b, &v.x, &mut v.r)?;
+        v.exchanged.fill(backend, &mut v.r)?;
         self.multiply(a, &v.r, &mut v.t)?;
         kernels.smooth(ctx, v.n, smoother, [&v.r, &v.t], &mut v.x)
     }
 
     /// Both steps from x = 0.
     fn smooth_from_zero(&self, a: &DeviceRows<f32>, smoother: &Polynomial, v: &mut Vectors) -> Result<()> {
+        v.exchanged.fill(&self.backend, &mut v.b)?;
         self.multiply(a, &v.b, &mut v.t)?;
-        self.kernels.smooth_from_zero(&self.ctx, v.n, smoother, [&v.b, &v.t], &mut v.x)
+        self.kernels.smooth_from_zero(&self.backend.ctx, v.n, smoother, [&v.b, &v.t], &mut v.x)
     }
 
     /// y = A x.
@@ -280,7 +329,7 @@ impl<T: Real> Launcher<T> {
     }
 
     fn product(&self, a: &DeviceRows<f32>, x: &DeviceVec<f32>, product: &Product<'_, f32, T>) -> Result<()> {
-        let Self { ctx, products, .. } = self;
+        let OpenClBackend { ctx, kernels: products, .. } = &self.backend;
         a.launches(Which::All).try_for_each(|rows| products.product(ctx, rows, 1, x, product, None).map(|_| ()))
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn largest(a: &Sparse, modes: &Modes) -> f64 {
     largest
 }
 
-fn constant() -> NearNull {
+pub(super) fn constant() -> NearNull {
     NearNull::default()
 }
 
@@ -277,7 +277,9 @@ fn devices_do_the_same() {
         let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
         let block = DeviceBlock::<f64>::upload(&ctx, &tuning, &part, 4.0, Format::Auto).unwrap();
         for patterns in [None, block.patterns()] {
-            let mut cycle = DeviceCycle::<f64>::new::<f64>(&ctx, &tuning, &levels, 4.0, patterns).unwrap();
+            let made = DeviceCycle::<f64>::new::<f64>(&ctx, &tuning, &levels, (4.0, patterns), None).unwrap();
+            let (mut cycle, hierarchy) = made.unwrap();
+            assert_eq!(hierarchy.is_some(), shape == Shape::Gpu);
             let from = DeviceVec::from_slice(&ctx, &r, "r").unwrap();
             let mut to = DeviceVec::from_slice(&ctx, &vec![7.0; r.len()], "z").unwrap();
             for _ in 0..2 {

@@ -34,6 +34,7 @@ pub(crate) fn open<'a>(
         tune: Tune::Off,
         room: 0,
         exchange: Exchange::HostStaged,
+        board: None,
     };
     let backend = HostBackend::new(n, Box::new(Alone::default()));
     let iterate = Plain::new(&backend)?;

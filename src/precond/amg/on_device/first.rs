@@ -1,5 +1,7 @@
 //! The first level: D^(−½) A D^(−½) of the rows that the device has, if these are by their patterns, or of those of the host.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::super::scales;
@@ -42,13 +44,23 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let [least, largest] = of_rows.range(ctx, &diagonal)?;
         let vectors = of_rows.vectors(ctx, &diagonal, largest, multiples(least.sqrt().recip(), factor))?;
         let matrix = of_rows.matrix(ctx, kernels, (block, times), &vectors.scale)?;
+        let rows = self.by_patterns((block, times), &vectors.scale, [least, largest])?;
+        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, diagonal: None, vectors }))
+    }
+
+    /// The first level as the cycle multiplies it, of rows by patterns whose diagonal has this least and this largest element.
+    pub(super) fn by_patterns(
+        &self,
+        (block, times): (&DictionaryBlock<T>, T),
+        scale: &DeviceVec<T>,
+        [least, largest]: [f64; 2],
+    ) -> Result<DictionaryBlock<f32>> {
         let all_alike = (block.width.is_none() && least == largest).then(|| least.sqrt().recip());
         let width = match block.width {
             Some(width) => width as usize,
             None => self.longest(block)?,
         };
-        let rows = of_rows.by_patterns(ctx, (block, times), &vectors.scale, all_alike, width)?;
-        Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, diagonal: None, vectors }))
+        self.of_rows.by_patterns(&self.ctx, (block, times), scale, all_alike, width)
     }
 
     /// The most entries of a pattern.
@@ -67,45 +79,52 @@ impl<T: Real, A: Real> SetUp<T, A> {
             let blocks = self.moved_blocks(a, &scale, unknowns)?;
             (self.kernels.rows_of(ctx, &blocks)?, Some(blocks))
         } else {
-            (self.moved(a, &scale)?, None)
+            (self.moved(a, &scale, 0..a.n_rows())?, None)
         };
-        let on_device = DeviceVec::made(ctx, diagonal.len(), 1, "the diagonal", |at, to| {
-            to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
-        })?;
+        let on_device = self.moved_diagonal(&diagonal)?;
         let [least, largest] = of_rows.range(ctx, &on_device)?;
         let vectors = of_rows.vectors(ctx, &on_device, largest, multiples(least.sqrt().recip(), factor))?;
         Ok(First { matrix, rows: None, blocks, diagonal: Some(diagonal), vectors })
     }
 
-    /// D^(−½) A D^(−½), of rows that the host has.
-    pub(super) fn moved(&self, a: &Csr, scale: &[f64]) -> Result<DeviceSparse> {
-        let (ctx, row_ptr, col_idx, values) = (&self.ctx, a.row_ptr(), a.col_idx(), a.values());
-        check_count(ctx, a)?;
+    /// A diagonal that the host has.
+    pub(super) fn moved_diagonal(&self, diagonal: &[f64]) -> Result<DeviceVec<T>> {
+        DeviceVec::made(&self.ctx, diagonal.len(), 1, "the diagonal", |at, to| {
+            to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
+        })
+    }
+
+    /// D^(−½) A D^(−½), of some rows of a matrix that the host has.
+    pub(super) fn moved(&self, a: &Csr, scale: &[f64], rows: Range<usize>) -> Result<DeviceSparse> {
+        let (ctx, row_ptr) = (&self.ctx, &a.row_ptr()[rows.start..=rows.end]);
+        let (base, entries) = (row_ptr[0], row_ptr[0]..row_ptr[rows.len()]);
+        let (col_idx, values) = (&a.col_idx()[entries.clone()], &a.values()[entries.clone()]);
+        check_count(ctx, entries.len())?;
         let starts = DeviceVec::made(ctx, row_ptr.len(), 1, "where rows begin", |at, to| {
-            to.par_iter_mut().with_min_len(FEW).zip(&row_ptr[at]).for_each(|(to, &start)| *to = start as u32);
+            to.par_iter_mut().with_min_len(FEW).zip(&row_ptr[at]).for_each(|(to, &start)| *to = (start - base) as u32);
         })?;
         let columns = columns(ctx, col_idx, a.n_cols())?;
         let values = DeviceVec::made(ctx, values.len(), 1, "values of a level", |at, to| {
             to.par_chunks_mut(FEW).enumerate().for_each(|(k, to)| {
                 let first = at.start + k * FEW;
-                let mut row = row_ptr.partition_point(|&start| start <= first) - 1;
+                let mut row = row_ptr.partition_point(|&start| start - base <= first) - 1;
                 for (entry, to) in (first..).zip(to) {
-                    while row_ptr[row + 1] <= entry {
+                    while row_ptr[row + 1] - base <= entry {
                         row += 1;
                     }
-                    let j = col_idx[entry] as usize;
+                    let (i, j) = (rows.start + row, col_idx[entry] as usize);
                     // the same bits for (i, j) and (j, i)
-                    *to = if j == row { 1.0 } else { (values[entry] * (scale[row] * scale[j])) as f32 };
+                    *to = if j == i { 1.0 } else { (values[entry] * (scale[i] * scale[j])) as f32 };
                 }
             });
         })?;
-        Ok(DeviceSparse { n_rows: a.n_rows(), n_cols: a.n_cols(), starts, columns, values })
+        Ok(DeviceSparse { n_rows: rows.len(), n_cols: a.n_cols(), starts, columns, values })
     }
 
     /// The same in full blocks of `size` rows and columns. The entries of a node's rows are in the same places as those of its blocks.
     pub(super) fn moved_blocks(&self, a: &Csr, scale: &[f64], size: usize) -> Result<DeviceBlocks> {
         let (ctx, row_ptr, square) = (&self.ctx, a.row_ptr(), size * size);
-        check_count(ctx, a)?;
+        check_count(ctx, a.nnz())?;
         let n = a.n_rows() / size;
         let node_of = |entry: usize| (row_ptr.partition_point(|&start| start <= entry) - 1) / size;
         let starts = DeviceVec::made(ctx, n + 1, 1, "where nodes begin", |at, to| {
@@ -163,14 +182,14 @@ impl<T: Real, A: Real> SetUp<T, A> {
 }
 
 /// Checks that 32-bit numbers count the entries.
-fn check_count(ctx: &Context, a: &Csr) -> Result<()> {
-    if u32::try_from(a.nnz()).is_ok() {
+fn check_count(ctx: &Context, entries: usize) -> Result<()> {
+    if u32::try_from(entries).is_ok() {
         return Ok(());
     }
     Err(Error::OutOfDeviceMemory {
         device: ctx.info().label(),
         what: "a level of amg".into(),
-        need_bytes: 8 * a.nnz() as u64,
+        need_bytes: 8 * entries as u64,
         limit: "what 32-bit numbers count",
         have_bytes: 8 * u64::from(u32::MAX),
         hint: "the host has no such limit".into(),

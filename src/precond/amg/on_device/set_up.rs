@@ -7,9 +7,11 @@ use super::super::levels::Levels;
 use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
 use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS};
+use super::exchanged::{Exchanged, Gather};
 use super::first::First;
 use super::lanczos::Process;
 use super::nodes::By;
+use super::ranks::Among;
 use super::{All, Coarse, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
@@ -21,8 +23,11 @@ use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
 use crate::kernels::dictionary::DictionaryBlock;
+use crate::operator::Exchange;
 use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
+use crate::operator::exchange::HaloExchange;
+use crate::partition::HaloPlan;
 use crate::real::Real;
 
 /// Levels of so many entries at most are done together, in one launch,
@@ -42,15 +47,54 @@ pub(super) struct SetUp<T, A> {
 /// A level below another: P with the other sign, its transpose, the matrix, and what is to be interpolated.
 pub(super) type Coarser<N> = (DeviceSparse, DeviceSparse, DeviceSparse, N);
 
+/// P with the other sign, and its transpose.
+pub(super) type Transfer = [DeviceSparse; 2];
+
 /// A level that is made.
-struct Made {
-    a: DeviceSparse,
+pub(super) struct Made {
+    pub(super) a: DeviceSparse,
     /// Its row blocks, and its rows as the cycle multiplies them, where these are others.
-    blocks: Option<DeviceVec<[u32; 2]>>,
-    rows: Option<DeviceRows<f32>>,
-    smoother: Polynomial,
-    /// P with the other sign, and its transpose; none of the last.
-    transfer: Option<[DeviceSparse; 2]>,
+    pub(super) blocks: Option<DeviceVec<[u32; 2]>>,
+    pub(super) rows: Option<DeviceRows<f32>>,
+    pub(super) smoother: Polynomial,
+    /// None of the last.
+    pub(super) transfer: Option<Transfer>,
+    /// What ranks exchange of its vectors, if each has some of its rows.
+    pub(super) halo: Option<HaloPlan>,
+}
+
+/// The level from which a device goes on alone.
+pub(super) struct Top {
+    pub(super) matrix: DeviceSparse,
+    /// As the cycle multiplies it, if that is otherwise.
+    pub(super) rows: Option<DeviceRows<f32>>,
+    pub(super) by: By,
+}
+
+/// The way down.
+pub(super) struct Descent {
+    pub(super) made: Vec<Made>,
+    pub(super) infos: Vec<LevelInfo>,
+    /// What is exchanged so that all ranks have all of a vector of the first level that all of them have; which elements of it a rank
+    /// brings.
+    pub(super) gathers: Option<((usize, usize), HaloPlan)>,
+    pub(super) start: Instant,
+    /// When the level that comes next was begun.
+    pub(super) began: Instant,
+}
+
+impl Descent {
+    pub(super) fn new() -> Self {
+        let start = Instant::now();
+        Self { made: Vec::new(), infos: Vec::new(), gathers: None, start, began: start }
+    }
+
+    /// Takes note of a level.
+    pub(super) fn note(&mut self, info: LevelInfo) {
+        self.infos.push(info);
+        let LevelInfo { rows, nnz, time } = info;
+        log::info!("level {} of multigrid: {rows} rows, {nnz} entries, {time:?}", self.infos.len());
+    }
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
@@ -64,47 +108,84 @@ impl<T: Real, A: Real> SetUp<T, A> {
     }
 
     /// The levels of a symmetric matrix whose diagonal is positive, of which the device has `factor` times the rows, maybe by their
-    /// patterns: what residuals are multiplied by on the way in, and what comes of them on the way out; levels; and their numbers.
+    /// patterns, or some of the rows `among` ranks: what residuals are multiplied by on the way in, and what comes of them on the way out;
+    /// levels; and their numbers. Ranks share large levels if these are of one positive near-null vector.
     ///
     /// # Errors
-    /// Not enough memory, or a failing device.
+    /// Not enough memory, or a failing device or rank.
     pub(super) fn levels(
         &self,
-        Levels { a, is_as_given, near_null, .. }: &Levels,
+        levels: &Levels,
         factor: f64,
         patterns: Option<&DictionaryBlock<T>>,
+        among: Option<Among<'_>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
-        let start = Instant::now();
+        let Levels { a, is_as_given, near_null, .. } = levels;
+        let patterns = patterns.filter(|_| *is_as_given);
+        let mut descent = Descent::new();
+        let (top, multiples) = match among {
+            Some(among) if near_null.is_constant() && a.nnz() > among.most => {
+                let (first, multiples) = self.first_among(a, factor, patterns, among)?;
+                (self.descend_among(first, &mut descent, among)?, multiples)
+            }
+            Some(among) => {
+                let (top, multiples) = self.top(levels, factor, None)?;
+                descent.gathers = Some(among.all_of(among.own)?);
+                let own = |all: DeviceVec<T>| -> Result<DeviceVec<T>> {
+                    let (first, n) = among.own;
+                    let mut own = DeviceVec::uninit(&self.ctx, n, "the scales of the matrix")?;
+                    all.copy_part(&self.ctx, first..first + n, &mut own, 0)?;
+                    Ok(own)
+                };
+                let [enter, leave] = multiples;
+                (top, [own(enter)?, own(leave)?])
+            }
+            None => self.top(levels, factor, patterns)?,
+        };
+        let inverse = self.descend(top, &mut descent)?;
+        let Descent { made, infos, gathers, start, .. } = descent;
+        Ok((multiples, self.laid_out(made, inverse, gathers)?, Hierarchy::of(infos, start.elapsed())))
+    }
+
+    /// The first level of all rows, and multiples of the scales.
+    fn top(
+        &self,
+        Levels { a, near_null, .. }: &Levels,
+        factor: f64,
+        patterns: Option<&DictionaryBlock<T>>,
+    ) -> Result<(Top, [DeviceVec<T>; 2])> {
         let mut stages = Stages::of(&self.ctx);
-        let of_patterns = patterns.filter(|_| *is_as_given);
-        let of_patterns = of_patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
-        let First { mut matrix, mut rows, blocks, diagonal, vectors } = match of_patterns {
+        let of_patterns = patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
+        let First { matrix, rows, blocks, diagonal, vectors } = match of_patterns {
             Some(first) => first,
             None => self.first_of_rows(a, factor, near_null.unknowns())?,
         };
         let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);
         stages.end("the first level")?;
-        let mut by = if near_null.is_constant() {
+        let by = if near_null.is_constant() {
             By::Vector(b)
         } else {
             let diagonal = diagonal.unwrap_or_else(|| a.diagonal());
             self.told((&matrix, blocks), &diagonal, near_null)?
         };
         stages.end("near-null vectors")?;
-        let (mut made, mut infos, mut began) = (Vec::new(), Vec::<LevelInfo>::new(), start);
+        Ok((Top { matrix, rows, by }, multiples))
+    }
+
+    /// Goes down from a level to the last; the inverse of that, if it is small.
+    fn descend(&self, Top { mut matrix, mut rows, mut by }: Top, descent: &mut Descent) -> Result<Option<Vec<f32>>> {
         loop {
-            let (n, nnz, time) = (matrix.n_rows, matrix.nnz(), began.elapsed());
-            infos.push(LevelInfo { rows: n, nnz, time });
-            log::info!("level {} of multigrid: {n} rows, {nnz} entries, {time:?}", infos.len());
-            began = Instant::now();
+            let (n, nnz, time) = (matrix.n_rows, matrix.nnz(), descent.began.elapsed());
+            descent.note(LevelInfo { rows: n, nnz, time });
+            descent.began = Instant::now();
             if n <= FEW_ROWS {
                 break;
             }
             let blocks = self.kernels.row_blocks(&self.ctx, &matrix, BLOCK)?;
             let blocked = Blocked { matrix: &matrix, blocks: &blocks };
             let eigenvalue = |bounds| largest_eigenvalue(bounds, &mut Process::new(self, blocked));
-            let is_last = infos.len() == MOST_LEVELS;
+            let is_last = descent.infos.len() == MOST_LEVELS;
             let (largest, next) = match &by {
                 By::Vector(b) => {
                     let (entries, bounds) = self.kernels.strength(&self.ctx, blocked, b)?;
@@ -117,34 +198,45 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 }
             };
             let smoother = (&steps(largest)).into();
+            let blocks = Some(blocks);
             let Some((p, restriction, next, next_by)) = next else {
-                made.push(Made { a: matrix, blocks: Some(blocks), rows, smoother, transfer: None });
-                return Ok((multiples, self.laid_out(made, None)?, Hierarchy::of(infos, start.elapsed())));
+                descent.made.push(Made { a: matrix, blocks, rows, smoother, transfer: None, halo: None });
+                return Ok(None);
             };
             let (a, transfer) = (std::mem::replace(&mut matrix, next), Some([p, restriction]));
-            made.push(Made { a, blocks: Some(blocks), rows: rows.take(), smoother, transfer });
+            descent.made.push(Made { a, blocks, rows: rows.take(), smoother, transfer, halo: None });
             by = next_by;
         }
         let inverse = Dense::of(&self.read(&matrix)?).inverse();
         let smoother = (&steps(1.0)).into(); // of no use
-        made.push(Made { a: matrix, blocks: None, rows, smoother, transfer: None });
-        Ok((multiples, self.laid_out(made, Some(inverse))?, Hierarchy::of(infos, start.elapsed())))
+        descent.made.push(Made { a: matrix, blocks: None, rows, smoother, transfer: None, halo: None });
+        Ok(Some(inverse))
     }
 
     /// Levels as a cycle takes them: small ones together, if there are several; of the last, the inverse.
-    fn laid_out(&self, mut made: Vec<Made>, inverse: Option<Vec<f32>>) -> Result<All<T>> {
+    fn laid_out(
+        &self,
+        mut made: Vec<Made>,
+        inverse: Option<Vec<f32>>,
+        gathers: Option<((usize, usize), HaloPlan)>,
+    ) -> Result<All<T>> {
         let ctx = &self.ctx;
+        let mut gather = gathers.map(|(own, plan)| Gather::new(ctx, own, &plan)).transpose()?;
         let most = if CoarseLevels::<T>::groups(ctx) > 1 { MOST_TOGETHER } else { MOST_OF_A_GROUP };
-        let is_small = |level: &&Made| level.rows.is_none() && level.a.nnz() <= most;
+        let is_small = |level: &&Made| level.rows.is_none() && level.halo.is_none() && level.a.nnz() <= most;
         let small = made.iter().rev().take_while(is_small).count();
         let together = made.split_off(made.len() - if small > 1 { small } else { 1 });
         let (mut levels, mut above) = (Vec::new(), 0);
-        for Made { a, blocks, rows, smoother, transfer } in made {
+        for Made { a, blocks, rows, smoother, transfer, halo } in made {
             let [p, restriction] = transfer.ok_or(Error::SolverBroken)?;
             let n = a.n_rows;
+            let exchanged = match halo {
+                Some(plan) => Exchanged::Halo(HaloExchange::new(ctx, n, &plan, Exchange::HostStaged)?),
+                None => Exchanged::from(gather.take()),
+            };
             let a = rows.map_or_else(|| self.rows(a, blocks), Ok)?;
             let (p, restriction) = (self.rows(p, None)?, self.rows(restriction, None)?);
-            levels.push(OnDevice { a, smoother, p, restriction, v: Vectors::new(ctx, n, above)? });
+            levels.push(OnDevice { a, smoother, p, restriction, v: Vectors::new(ctx, n, above, exchanged)? });
             above = n;
         }
         let n = together.first().map_or(0, |level| level.a.n_rows);
@@ -158,10 +250,10 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 Ok(CoarseLevel { a, transfer, smoother, is_solved })
             };
             let coarse = CoarseLevels::new(ctx, &together.into_iter().map(of).collect::<Result<Vec<_>>>()?)?;
-            let last = Vectors::of_several(ctx, n, above, coarse.room())?;
+            let last = Vectors::of_several(ctx, n, above, coarse.room(), gather.take().into())?;
             return Ok((levels, Coarse::Together(Box::new(coarse)), last));
         }
-        let last = Vectors::new(ctx, n, above)?;
+        let last = Vectors::new(ctx, n, above, gather.take().into())?;
         let coarsest = match (together.into_iter().next(), inverse) {
             (Some(Made { a, blocks, rows, smoother, .. }), None) => {
                 Coarse::Smoothed(rows.map_or_else(|| self.rows(a, blocks), Ok)?, smoother)
@@ -218,7 +310,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let mut lengths = kernels.product_lengths(ctx, &restriction, &ap, Stay::Long)?;
         stages.end("lengths of the next matrix")?;
         if lengths.nnz as f64 > DENSE * a.nnz() as f64 {
-            p = kernels.unsmoothed(ctx, &aggregates, &t)?;
+            p = kernels.unsmoothed(ctx, a.n_rows, &aggregates, &t)?;
             restriction = kernels.transposed(ctx, &p)?;
             ap = kernels.product(ctx, a, &p, kernels.product_lengths(ctx, a, &p, Stay::Short)?, false)?;
             lengths = kernels.product_lengths(ctx, &restriction, &ap, Stay::Long)?;
@@ -244,11 +336,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
 
     /// A matrix on the host.
     pub(super) fn read(&self, a: &DeviceSparse) -> Result<Sparse> {
-        let (mut starts, mut columns) = (vec![0; a.n_rows + 1], vec![0; a.nnz()]);
-        let mut values = vec![0.0; a.nnz()];
-        a.starts.read(&self.ctx, 0, &mut starts)?;
-        a.columns.read(&self.ctx, 0, &mut columns)?;
-        a.values.read(&self.ctx, 0, &mut values)?;
+        let (starts, columns, values) = self.kernels.on_host(&self.ctx, a)?;
         Ok(Sparse::new(a.n_cols, starts.iter().map(|&start| start as usize).collect::<Vec<_>>(), columns, values))
     }
 }

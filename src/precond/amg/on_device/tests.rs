@@ -42,7 +42,7 @@ fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
 /// Level by level the host's integers, and the same numbers.
 fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
     let (mut matrix, mut b) = first(a, &NearNull::default());
-    let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
+    let mut same = on.moved(a, &scales(&a.diagonal()), 0..a.n_rows()).unwrap();
     let mut same_b = DeviceVec::from_slice(&on.ctx, &b.values, "b").unwrap();
     for level in 0.. {
         let read = on.read(&same).unwrap();
@@ -66,7 +66,7 @@ fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
 /// The same of nodes with several unknowns.
 fn compare_nodes(on: &SetUp<f64, f64>, name: &str, a: &Csr, near_null: &NearNull) {
     let (mut matrix, mut modes) = first(a, near_null);
-    let mut same = on.moved(a, &scales(&a.diagonal())).unwrap();
+    let mut same = on.moved(a, &scales(&a.diagonal()), 0..a.n_rows()).unwrap();
     let By::Nodes(mut blocks, mut same_modes) = on.told((&same, None), &a.diagonal(), near_null).unwrap() else {
         panic!("{name} has no nodes")
     };
@@ -189,7 +189,7 @@ fn long_rows() {
         let edges: Vec<(u32, u32)> = (0..2).flat_map(|hub| of_hub(hub).chain(ring(hub))).collect();
         let a = laplacian(n as usize, &edges);
         let (matrix, _) = first(&a, &NearNull::default());
-        let on_device = on.moved(&a, &scales(&a.diagonal())).unwrap();
+        let on_device = on.moved(&a, &scales(&a.diagonal()), 0..a.n_rows()).unwrap();
         let lengths = on.kernels.product_lengths(&on.ctx, &on_device, &on_device, Stay::Short).unwrap();
         let square = on.read(&on.kernels.product(&on.ctx, &on_device, &on_device, lengths, true).unwrap()).unwrap();
         let expected = crate::precond::amg::product(&matrix, &matrix, true);
