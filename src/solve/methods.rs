@@ -119,8 +119,8 @@ impl Solver {
 
     /// What goes on after this, if anything does.
     fn next_method(&mut self, (reason, residual): &Answer, stop: &Stop) -> Result<Option<Candidate>> {
-        let is_direction = matches!(reason, Reason::IndefiniteOperator(_));
-        if !is_direction && self.is_rounding(reason, residual) {
+        let goes_on = matches!(reason, Reason::IndefiniteOperator(_) | Reason::Slow); // the method was at it still
+        if !goes_on && self.is_rounding(reason, residual) {
             return Ok(None);
         }
         let mut to = self.chain.after(self.method(), reason, stop.max_iters.is_some());
