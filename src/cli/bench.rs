@@ -1,6 +1,7 @@
 //! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
 
 mod exchange;
+mod precond;
 mod primitives;
 
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     Exchange(exchange::Args),
+    Precond(precond::Args),
     Primitives(primitives::Args),
 }
 
@@ -65,6 +67,7 @@ Examples:
   declive bench --order 1000000 --devices gpu --report bench.html
   declive bench A.mtx --methods cg --devices 0,1 --json
   declive bench exchange --devices all
+  declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
@@ -74,6 +77,7 @@ const ORDER: u64 = 10_000_000;
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     match args.what {
         Some(What::Exchange(args)) => return exchange::run(args),
+        Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),
         None => {}
     }

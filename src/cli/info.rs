@@ -110,7 +110,9 @@ fn look<T: Scalar>(
     let real = if let AnyCsr::Real(a) = &read.a { Some(a) } else { form.as_ref() };
     let formats = square.and(real).map(|a| {
         advice.look_at_factors(a);
-        formats(a, &advice.setup())
+        let formats = formats(a, &advice.setup());
+        advice.look_ahead(a, &formats, !T::IS_COMPLEX);
+        formats
     });
     let mut report = Report {
         matrix: Matrix::new(request.source.clone(), a, read.duplicates),

@@ -26,7 +26,7 @@ pub(crate) struct Measured {
     #[arg(long, value_name = "PROBLEM")]
     generate: Option<Spec>,
 
-    /// A 7-point operator with about so many rows [default: 10000000; of tune on CPUs and of exchange 1000000]
+    /// A 7-point operator with about so many rows [default: 10000000; of tune on CPUs, exchange and precond 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) order: Option<u64>,
 
@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     #[arg(long, value_name = "LIST", default_value_t)]
     pub(crate) devices: Choice,
 
-    /// Precision of matrix and vectors: f64, f32 or, of bench without exchange, mixed
+    /// Precision of matrix and vectors: f64, f32 or, of bench and bench precond, mixed
     #[arg(long, default_value = Precision::F64.name())]
     pub(crate) precision: Precision,
 

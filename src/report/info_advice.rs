@@ -1,6 +1,7 @@
 //! What `declive solve` would do with a matrix.
 
 use declive::Setup;
+use declive::device::Kind;
 use declive::matrix::band::Band;
 use declive::matrix::definiteness::{Definiteness, Obstacle};
 use declive::matrix::dominance::Dominance;
@@ -8,7 +9,10 @@ use declive::matrix::reorder::rcm;
 use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Range};
 use declive::matrix::{Csr, Scalar};
-use declive::solve::{Format, Method, Precision, Precond, candidates, device_bytes, factorises_first};
+use declive::solve::{
+    Format, FormatSurvey, Method, Precision, Precond, Remembered, candidates, device_bytes, factorises_first,
+    first_look, remembered,
+};
 use serde::Serialize;
 
 use super::units::{figure, scientific};
@@ -51,8 +55,30 @@ pub(crate) struct Advice {
     pub(super) precond: Precond,
     /// Why this one.
     pub(super) precond_reason: String,
+    /// After how many iterations it is looked whether multigrid had better go on; none if it never is.
+    pub(super) first_look: Option<FirstLook>,
+    /// What former solves took, by their devices.
+    pub(super) remembered: Vec<OnDevices>,
     /// Memory of a device that takes all of it as compressed rows, by precision.
     pub(super) device_bytes: DeviceBytes,
+}
+
+/// Iterations by the diagonal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct FirstLook {
+    /// On a GPU that works alone.
+    pub(super) on_gpu: u64,
+    /// By processors.
+    pub(super) on_cpu: u64,
+}
+
+/// What is remembered of devices together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct OnDevices {
+    /// Their kinds.
+    pub(super) devices: Vec<String>,
+    #[serde(flatten)]
+    pub(super) remembered: Remembered,
 }
 
 /// Memory of matrix and vectors, in bytes.
@@ -88,6 +114,8 @@ impl Advice {
             direct_first: false,
             precond,
             precond_reason: reason,
+            first_look: None,
+            remembered: Vec::new(),
             device_bytes: DeviceBytes { f64: bytes(Precision::F64), f32: bytes(Precision::F32) },
         }
     }
@@ -97,6 +125,17 @@ impl Advice {
         let may_be_definite = self.method.needs_definite();
         let is_symmetric = may_be_definite || self.method == Method::Minres;
         self.direct_first = self.method != Method::Lsmr && factorises_first(a, is_symmetric, may_be_definite);
+    }
+
+    /// When a real matrix, which would be stored so, is looked at for multigrid; and what was best for it, or a real form, in former solves.
+    pub(crate) fn look_ahead(&mut self, a: &Csr, formats: &FormatSurvey, is_real: bool) {
+        let look = |kind, format| first_look(kind, format, a.n_rows(), a.nnz());
+        if self.method == Method::Cg && is_real {
+            let looks = look(Kind::Gpu, formats.on_gpu).zip(look(Kind::Cpu, formats.on_cpu));
+            self.first_look = looks.map(|(on_gpu, on_cpu)| FirstLook { on_gpu, on_cpu });
+        }
+        let all = remembered(a, &Setup::default()).into_iter();
+        self.remembered = all.map(|(devices, remembered)| OnDevices { devices, remembered }).collect();
     }
 
     /// The set-up of a solve as advised.

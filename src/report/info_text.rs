@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use declive::device::together;
 use declive::matrix::Scalar;
 use declive::matrix::band::Band;
 use declive::matrix::stats::Tally;
@@ -239,6 +240,18 @@ impl<T: Scalar> Report<T> {
             text.line("at first", "direct, if no devices are named: factorised sooner than one is opened");
         }
         text.line("precond", &format!("{}: {}", advice.precond, advice.precond_reason));
+        if let Some(look) = &advice.first_look {
+            let (gpu, cpu) = (count(look.on_gpu), count(look.on_cpu));
+            let words = format!(
+                "amg, if more iterations are left than it takes with its set-up: it is looked first after {gpu} on a GPU \
+                 alone, after {cpu} on processors"
+            );
+            text.line("if slow", &words);
+        }
+        for known in &advice.remembered {
+            let devices = together(known.devices.iter().map(String::as_str));
+            text.line("remembered", &format!("auto begins with {}, on {devices}", known.remembered));
+        }
         if T::IS_COMPLEX {
             text.line("solved as", "a real system of twice the order");
         }

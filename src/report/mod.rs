@@ -14,6 +14,7 @@ pub(crate) mod info_advice;
 pub(crate) mod info_formats;
 mod info_text;
 mod layout;
+pub(crate) mod precond;
 pub(crate) mod primitives;
 pub(crate) mod recording;
 pub(crate) mod solve;

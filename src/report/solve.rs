@@ -7,8 +7,8 @@ use declive::device::Rejected;
 use declive::matrix::Equilibrated;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Cause, DeviceFailure, Forecast, Hierarchy, Indefinite, Move, Outcome, Precision, RankInfo, Reordering, Setup,
-    Solver, Split, Stop, Switch,
+    Cause, DeviceFailure, Forecast, Hierarchy, Indefinite, Move, Outcome, Precision, RankInfo, Remembered, Reordering,
+    Setup, Solver, Split, Stop, Switch,
 };
 use declive::timeline::stages;
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub(crate) struct Report {
     pub(super) order: Order,
     /// How the system was permuted and scaled by a transversal, if it was.
     pub(super) equilibrated: Option<Equilibrated>,
+    /// What `auto` began with, if former solves of the system were remembered, and what these took.
+    pub(super) remembered: Option<Remembered>,
     /// The levels of a multigrid preconditioner, if there is one.
     pub(super) hierarchy: Option<Hierarchy>,
     /// Entries of the matrices of a preconditioner that has some.
@@ -427,13 +429,14 @@ impl Report {
             rhs: facts.rhs,
             x0: facts.x0,
             options: Options {
-                setup: facts.setup.clone().with_method(solver.method()),
+                setup: setup_of(solver, facts.setup, outcomes),
                 method_reason: facts.method_reason.map(|reason| reason.to_string()),
                 checkpoint_every: facts.checkpoint_every.map(|every| every.as_secs_f64()),
                 stop: facts.stop.clone().with_max_iters(max_iters),
             },
             order: Order::new(solver.reordering()),
             equilibrated: solver.equilibrated(),
+            remembered: solver.remembered().cloned(),
             hierarchy: solver.hierarchy().cloned(),
             precond_entries: solver.precond_entries().to_vec(),
             ranks: ranks.collect(),
@@ -451,6 +454,16 @@ impl Report {
     pub(crate) fn converged(&self) -> bool {
         self.figures.converged
     }
+}
+
+/// The set-up with the method at the end, and the preconditioner that was remembered, if it is that.
+fn setup_of(solver: &Solver, setup: &Setup, outcomes: &[Outcome]) -> Setup {
+    let mut setup = setup.clone().with_method(solver.method());
+    let has_switched = outcomes.iter().any(|outcome| !outcome.switches.is_empty());
+    if let Some(remembered) = solver.remembered().filter(|_| !has_switched) {
+        setup.precond = remembered.best.candidate.precond;
+    }
+    setup
 }
 
 impl Figures {

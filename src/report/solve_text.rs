@@ -197,11 +197,21 @@ impl Report {
         match (&self.figures.switches[..], &self.options.method_reason) {
             ([first, ..], _) => {
                 let all = self.figures.switches.iter().map(|switch| switch.candidate().to_string());
-                [first.from.to_string()].into_iter().chain(all).collect::<Vec<_>>().join(", then ")
+                let began = self.remembered.as_ref().map(|remembered| remembered.best.candidate.to_string());
+                [began.unwrap_or_else(|| first.from.to_string())]
+                    .into_iter()
+                    .chain(all)
+                    .collect::<Vec<_>>()
+                    .join(", then ")
             }
             ([], Some(reason)) => format!("{} (auto: {reason})", self.options.setup.method),
             ([], None) => self.options.setup.method.to_string(),
         }
+    }
+
+    /// What `auto` began with, if it was told by former solves.
+    pub(super) fn remembered(&self) -> Option<String> {
+        self.remembered.as_ref().map(|remembered| format!("auto began with {remembered}"))
     }
 
     /// When other methods took over, and why.
@@ -228,8 +238,8 @@ impl Report {
         let cycles =
             if setup.method == Method::Gmres { format!(", in cycles of {}", setup.restart) } else { String::new() };
         text.line("method", &format!("{}{cycles}, preconditioner {}", self.methods(), setup.precond));
-        for switch in self.switches() {
-            text.line("", &switch);
+        for line in self.remembered().into_iter().chain(self.switches()) {
+            text.line("", &line);
         }
         if let Some(hierarchy) = &self.hierarchy {
             text.line("multigrid", &multigrid(hierarchy));

@@ -116,6 +116,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             lines_rcm: Some(31.0),
         },
         equilibrated: None,
+        remembered: None,
         hierarchy: None,
         precond_entries: Vec::new(),
         ranks: (0..ranks).map(rank).collect(),

@@ -1,7 +1,7 @@
 //! What tuning found.
 
 use declive::tune::Found;
-use declive::tune::store::{self, Entry, FormatEntry, IterationTimeEntry, Known, LatencyEntry};
+use declive::tune::store::{self, Entry, FormatEntry, IterationTimeEntry, Known, LatencyEntry, SolveEntry};
 use serde::Serialize;
 
 /// All that was measured.
@@ -51,6 +51,8 @@ pub(super) struct KeptDevice {
     pub(super) latencies: Vec<LatencyEntry>,
     /// How fast this device and others were in solves.
     pub(super) iteration_times: Vec<IterationTimeEntry>,
+    /// How long methods took for systems.
+    pub(super) solves: Vec<SolveEntry>,
 }
 
 impl Kept {
@@ -61,6 +63,7 @@ impl Kept {
             formats: known.formats,
             latencies: known.latencies,
             iteration_times: known.iteration_times,
+            solves: known.solves,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
         Self { removed, devices }

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use declive::device::together;
-use declive::tune::store::{Entry, FormatEntry, IterationTimeEntry, LatencyEntry, LatencyKey};
+use declive::tune::store::{
+    Entry, FormatEntry, IterationTimeEntry, LatencyEntry, LatencyKey, SolveEntry, SolveKey, SolveTime,
+};
 use declive::tune::{KernelFound, Launch, Timing};
 
 use super::layout::Text;
@@ -49,9 +51,9 @@ impl fmt::Display for Kept {
             let rows: Vec<[String; 7]> = device.formats.iter().map(kept_format).collect();
             let header = ["format", "elements", "sums", "rows", "entries", "of", "driver"];
             text.table(header, [true, true, true, false, false, true, true], &rows);
-            for line in
-                device.latencies.iter().map(kept_latency).chain(device.iteration_times.iter().map(kept_iteration_time))
-            {
+            let together = device.latencies.iter().map(kept_latency);
+            let together = together.chain(device.iteration_times.iter().map(kept_iteration_time));
+            for line in together.chain(device.solves.iter().map(kept_solve)) {
                 text.gap();
                 text.paragraph(&line);
             }
@@ -95,6 +97,19 @@ fn kept_iteration_time(entry: &IterationTimeEntry) -> String {
         whole => ("An iteration", whole),
     };
     format!("{what} took {} µs ({system}) on {devices}.", figure(1e6 * seconds))
+}
+
+fn kept_solve(entry: &SolveEntry) -> String {
+    let SolveKey { rows, entries, options, devices, .. } = &entry.key;
+    let time = |time: &SolveTime| {
+        let (iterations, seconds) = time.scaled_to(entry.decades);
+        let iterations = plural(iterations, "iteration");
+        format!("{} by {} {} s in {iterations}", time.method, time.precond, figure(seconds))
+    };
+    let times: Vec<String> = entry.times.iter().map(time).collect();
+    let devices = together(devices.iter().map(String::as_str));
+    let system = format!("{} rows, {} entries, {options}", count(*rows), count(*entries));
+    format!("A solve took {} ({system}) on {devices}.", times.join(", "))
 }
 
 fn kept_format(entry: &FormatEntry) -> [String; 7] {

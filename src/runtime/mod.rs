@@ -8,7 +8,7 @@ mod least_squares;
 pub(crate) mod loaded;
 pub(crate) mod memory_check;
 mod monitor;
-mod patience;
+pub(crate) mod patience;
 mod rank;
 pub(crate) mod rebalance;
 mod setup;

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, MOST_RESTART, Method, Reason, Singularity};
 use crate::precond::Precond;
@@ -14,7 +16,7 @@ use crate::verify::Residual;
 const ROUNDING: f64 = 1e-15;
 
 /// A method with a preconditioner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Candidate {
     /// The method.
@@ -122,6 +124,8 @@ pub(super) struct Chain {
     is_trial: bool,
     /// With what preconditioner the first goes on if that is slow, too: the diagonal, if nothing is said.
     if_trial_fails: Option<Precond>,
+    /// What would have come first, if something else was begun with.
+    usual: Option<Method>,
     why: Option<Indefinite>,
 }
 
@@ -149,7 +153,7 @@ impl Chain {
         let is_usual = setup.precond == Precond::Jacobi && setup.may_change && !setup.has_given;
         let if_slow = Candidate { method: Method::Cg, precond: Precond::Amg };
         let if_slow = (first == Method::Cg && is_usual).then_some(if_slow);
-        Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, why }))
+        Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, usual: None, why }))
     }
 
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
@@ -162,7 +166,8 @@ impl Chain {
         if self.is_trial && !limited_by(reason, limited) {
             // another goes on, whatever this came to
             self.is_trial = false;
-            return Some(Candidate { method, precond: self.if_trial_fails.unwrap_or(Precond::Jacobi) });
+            let precond = self.if_trial_fails.unwrap_or(Precond::Jacobi);
+            return Some(Candidate { method: self.usual.unwrap_or(method), precond });
         }
         let leaves_off = match reason {
             Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.next(),
@@ -187,9 +192,21 @@ impl Chain {
         [self.if_slow.is_some(), self.is_trial]
     }
 
-    /// With what preconditioner the first method goes on where what was to take less takes longer.
+    /// With what preconditioner the first method goes on where what was to take less takes longer, if nothing was said yet.
     pub(super) fn set_if_trial_fails(&mut self, precond: Precond) {
-        self.if_trial_fails = Some(precond);
+        self.if_trial_fails.get_or_insert(precond);
+    }
+
+    /// Begins with `first`, on trial: if it fails, all comes as usual, from the usual first method on. This one is not left for what is known to
+    /// take `longer`.
+    pub(super) fn beginning_with(mut self, first: Candidate, usual: Method, longer: &[Candidate]) -> Self {
+        if first == (Candidate { method: usual, precond: Precond::Jacobi }) {
+            self.if_slow.take_if(|other| longer.contains(other));
+            return self;
+        }
+        self.left.retain(|candidate| *candidate != first);
+        let if_trial_fails = (first.precond != Precond::Amg).then_some(Precond::Jacobi);
+        Self { if_slow: None, is_trial: true, if_trial_fails, usual: Some(usual), ..self }
     }
 
     /// What comes next, where the one before is impossible.
@@ -275,6 +292,33 @@ mod tests {
         assert_eq!(after(Reason::Rounding, false), None, "no better x exists");
         assert_eq!(after(Reason::MaxIters, true), None);
         assert_eq!(after(Reason::Interrupted, false), None);
+    }
+
+    #[test]
+    fn what_is_remembered_comes_first() {
+        let of = |method, precond| Candidate { method, precond };
+        let begun = |first| chain(&Setup::default(), true, None).1.beginning_with(first, Method::Cg, &[]);
+        let by_amg = begun(of(Method::Cg, Precond::Amg));
+        assert_eq!(by_amg.may_be_slow(), [false, true]);
+        let after = |mut chain: Chain, method, reason| (chain.after(method, &reason, false), chain);
+        for reason in [Reason::Slow, Reason::Breakdown] {
+            let (next, chain) = after(by_amg.clone(), Method::Cg, reason);
+            assert_eq!(next, Some(of(Method::Cg, Precond::Jacobi)), "{reason}");
+            assert_eq!(after(chain, Method::Cg, Reason::Stagnation).0.unwrap().method, Method::Direct);
+        }
+        assert_eq!(after(by_amg, Method::Cg, Reason::TimeLimit).0, None);
+        // all others come in their order
+        let mut by_minres = begun(of(Method::Minres, Precond::Jacobi));
+        by_minres.set_if_trial_fails(Precond::Fsai);
+        let (next, chain) = after(by_minres, Method::Minres, Reason::Stagnation);
+        assert_eq!(next, Some(of(Method::Cg, Precond::Jacobi)));
+        let direction = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 3, curvature: -1.0 });
+        assert_eq!(after(chain, Method::Cg, direction).0.unwrap().method, Method::Direct);
+        // the usual one is no trial
+        let usual = of(Method::Cg, Precond::Jacobi);
+        assert_eq!(begun(usual).may_be_slow(), [true, false]);
+        let knows_better = begun(usual).beginning_with(usual, Method::Cg, &[of(Method::Cg, Precond::Amg)]);
+        assert_eq!(knows_better.may_be_slow(), [false; 2]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::chain::{Candidate, is_rounding};
 use super::factorised::Factorised;
+use super::memory::Attempt;
 use super::reach::Reach;
 use super::session::{Solver, equilibration};
 use super::statistics::{Answer, Statistics};
@@ -30,6 +31,9 @@ impl Solver {
         statistics: &mut Statistics,
     ) -> Result<Answer> {
         let (started, mut limits) = (Instant::now(), stop.clone());
+        let mut memory = self.memory.take().filter(|_| statistics.iterations == 0);
+        let (first, failed) = (self.candidate(), self.failures.len());
+        let mut attempt = Attempt::begun(first, self.times.precond, statistics);
         let mut best: Option<(Vec<f64>, Residual)> = None;
         if patience::are_processors(self.ranks()) {
             self.chain.set_if_trial_fails(Precond::Fsai); // the host makes it: a GPU had better not wait for that
@@ -45,12 +49,19 @@ impl Solver {
                 rounds::solve(subject, ranks, failures, b, x, (&limits, control), of_solve)?
             };
             let (reason, residual) = self.told(answer);
+            let met = attempt.ended(&(reason, residual), statistics);
+            let ended = Instant::now();
             let to = self.next_method(&(reason, residual), stop)?;
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
+            if let Some(memory) = memory.take_if(|_| to.is_none() && self.failures.len() == failed) {
+                let has_left = self.remembered.is_some() && !statistics.switches.is_empty();
+                memory.keep(met, has_left.then_some(first));
+            }
             match (to, best.take()) {
                 (Some(to), former) => {
                     best = if is_best { Some((x.to_vec(), residual)) } else { former };
                     self.switch(to, reason, statistics)?;
+                    attempt = Attempt::begun(to, ended.elapsed(), statistics);
                     if to.method.minimises() {
                         // along a null space x has only grown, so that its residual is one of rounding
                         x.fill(0.0);
@@ -71,11 +82,16 @@ impl Solver {
         }
     }
 
+    /// What the ranks follow.
+    fn candidate(&self) -> Candidate {
+        Candidate { method: self.method(), precond: self.precond() }
+    }
+
     /// Iterations after which it is looked whether something else had better go on, if anything may.
     fn patience(&self) -> Option<u64> {
         match self.chain.may_be_slow() {
             [true, _] if self.null_space.is_none() => patience::of(&self.whole.setup, self.ranks()),
-            [_, true] => Some(patience::OF_TRIAL),
+            [_, true] if self.precond() == Precond::Amg => Some(patience::OF_TRIAL),
             _ => None,
         }
     }
@@ -103,8 +119,8 @@ impl Solver {
 
     /// What goes on after this, if anything does.
     fn next_method(&mut self, (reason, residual): &Answer, stop: &Stop) -> Result<Option<Candidate>> {
-        let is_direction = matches!(reason, Reason::IndefiniteOperator(_));
-        if !is_direction && self.is_rounding(reason, residual) {
+        let goes_on = matches!(reason, Reason::IndefiniteOperator(_) | Reason::Slow); // the method was at it still
+        if !goes_on && self.is_rounding(reason, residual) {
             return Ok(None);
         }
         let mut to = self.chain.after(self.method(), reason, stop.max_iters.is_some());

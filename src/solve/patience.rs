@@ -3,15 +3,16 @@
 //! Of constants and numbers of the matrix alone, so that equal runs decide alike. Both sides are as fast as the memory is, so that their ratio
 //! holds for slower devices, too; the constants are those of an H200, and of two cores of a server.
 
-use crate::device::Kind;
+use super::memory::FEW_ROWS;
+use crate::device::{Info, Kind};
+use crate::krylov::Method;
 use crate::operator::Format;
+use crate::precond::Precond;
+use crate::runtime::patience::Patience;
 use crate::runtime::{RankInfo, Setup};
 
 /// Iterations that multigrid should take at the most: with more to come, the diagonal goes on.
 pub(super) const OF_TRIAL: u64 = 200;
-
-/// Rows below which anything will do.
-const FEW_ROWS: usize = 2000;
 
 /// What decides.
 struct Rates {
@@ -31,6 +32,11 @@ pub(super) fn are_processors(ranks: &[RankInfo]) -> bool {
     ranks.iter().all(|rank| rank.kind != Kind::Gpu)
 }
 
+/// Whether these devices have multigrid at its best: a GPU that works alone, or processors.
+pub(super) fn is_for(devices: &[Option<Info>]) -> bool {
+    devices.len() == 1 || devices.iter().flatten().all(|device| device.kind != Kind::Gpu)
+}
+
 /// That number, if these ranks can have multigrid at its best: a GPU that works alone, or processors.
 pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
     let rates = match ranks {
@@ -39,11 +45,16 @@ pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
         _ => return None,
     };
     let sum = |of: fn(&RankInfo) -> usize| ranks.iter().map(of).sum::<usize>();
-    let (n, nnz) = (sum(|rank| rank.rows), sum(|rank| rank.nnz));
-    if n < FEW_ROWS || setup.is_complex {
+    let size = (sum(|rank| rank.rows), sum(|rank| rank.nnz));
+    (!setup.is_complex).then(|| iterations(&rates, setup, ranks[0].format, size))?
+}
+
+/// The same for a system of so many rows and entries that are stored so.
+fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, usize)) -> Option<u64> {
+    if n < FEW_ROWS {
         return None;
     }
-    let of_entry = match ranks[0].format {
+    let of_entry = match format {
         Format::Dictionary => 0.0,
         Format::Pattern => 8.0,
         Format::Sell => 10.0,
@@ -52,4 +63,14 @@ pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
     let bytes = of_entry * nnz as f64 + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
     let iterations = (rates.start + rates.entry * nnz as f64) / (rates.iteration + rates.byte * bytes);
     Some(iterations.ceil() as u64)
+}
+
+/// Iterations of `cg` by the diagonal after which [`Method::Auto`] first looks whether multigrid had better go on, for a real matrix of so many
+/// rows and entries: on a GPU that stores it so and works alone, or by processors. `None` if it never looks.
+#[must_use]
+pub fn first_look(kind: Kind, format: Format, rows: usize, entries: usize) -> Option<u64> {
+    let rates = if kind == Kind::Gpu { OF_GPU } else { OF_PROCESSOR };
+    let by_diagonal = Setup { method: Method::Cg, precond: Precond::Jacobi, ..Setup::default() };
+    let iterations = iterations(&rates, &by_diagonal, format, (rows, entries))?;
+    Some(Patience::new(iterations, 0).next())
 }

@@ -395,38 +395,36 @@ mod tests {
     #[test]
     fn rows_are_moved_and_the_iteration_goes_on() {
         let a = Arc::new("jumps:12,contrast=1e2".parse::<Spec>().unwrap().build().unwrap());
-        for devices in ["0,0,0", "0,host", "0,0,0,0,0", "host,host"] {
-            for (method, precond) in
-                [(Method::Cg, Precond::Jacobi), (Method::Cg, Precond::None), (Method::CgClassic, Precond::Jacobi)]
-            {
-                for precision in [Precision::F64, Precision::Mixed] {
-                    let devices = devices.parse().unwrap();
-                    let setup = Setup { method, precond, precision, devices, tune: Tune::Off, ..Setup::default() };
-                    let case = format!("{} {method} {precond} {precision}", setup.devices);
-                    let (_, still) = solve(&a, &setup, None);
-                    assert_eq!(still.moves, [], "{case}: nothing is measured");
-                    let (solver, moved) = solve(&a, &setup, Some(slow_second));
-                    assert_eq!(moved.moves.len(), 1, "{case}: once is enough");
-                    let shares = &moved.moves[0].shares;
-                    assert!((shares[0] / shares[1] - 3.0).abs() < 1e-9, "{case}: {shares:?}");
-                    assert_eq!(moved.moves[0].iteration, 5);
-                    for (rank, share) in solver.ranks().iter().zip(shares) {
-                        assert_eq!(rank.share_source, ShareSource::Measured);
-                        assert!((rank.share - share).abs() < 0.02, "{case}: {} in place of {share}", rank.share);
-                    }
-                    // the same iteration, but for rounding
-                    assert!(still.iterations > 50, "{case}");
-                    let few =
-                        still.iterations / 50 + if precision == Precision::Mixed { still.iterations / 20 } else { 1 };
-                    assert!(
-                        moved.iterations.abs_diff(still.iterations) <= few,
-                        "{case}: {} in place of {}",
-                        moved.iterations,
-                        still.iterations
-                    );
-                    assert_eq!(moved.history.len() as u64, moved.iterations + 1);
-                    assert_eq!(moved.split.len(), solver.ranks().len());
+        let methods =
+            [(Method::Cg, Precond::Jacobi), (Method::Cg, Precond::None), (Method::CgClassic, Precond::Jacobi)];
+        for (k, devices) in ["0,0,0", "0,host", "0,0,0,0,0", "host,host"].into_iter().enumerate() {
+            for (l, (method, precond)) in methods.into_iter().enumerate() {
+                let precision = [Precision::F64, Precision::Mixed][(k + l) % 2]; // in turns
+                let devices = devices.parse().unwrap();
+                let setup = Setup { method, precond, precision, devices, tune: Tune::Off, ..Setup::default() };
+                let case = format!("{} {method} {precond} {precision}", setup.devices);
+                let (_, still) = solve(&a, &setup, None);
+                assert_eq!(still.moves, [], "{case}: nothing is measured");
+                let (solver, moved) = solve(&a, &setup, Some(slow_second));
+                assert_eq!(moved.moves.len(), 1, "{case}: once is enough");
+                let shares = &moved.moves[0].shares;
+                assert!((shares[0] / shares[1] - 3.0).abs() < 1e-9, "{case}: {shares:?}");
+                assert_eq!(moved.moves[0].iteration, 5);
+                for (rank, share) in solver.ranks().iter().zip(shares) {
+                    assert_eq!(rank.share_source, ShareSource::Measured);
+                    assert!((rank.share - share).abs() < 0.02, "{case}: {} in place of {share}", rank.share);
                 }
+                // the same iteration, but for rounding
+                assert!(still.iterations > 50, "{case}");
+                let few = still.iterations / 50 + if precision == Precision::Mixed { still.iterations / 20 } else { 1 };
+                assert!(
+                    moved.iterations.abs_diff(still.iterations) <= few,
+                    "{case}: {} in place of {}",
+                    moved.iterations,
+                    still.iterations
+                );
+                assert_eq!(moved.history.len() as u64, moved.iterations + 1);
+                assert_eq!(moved.split.len(), solver.ranks().len());
             }
         }
     }

@@ -4,19 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::chain::{Chain, Known, check_precond};
+use super::chain::{Candidate, Chain, Known, check_precond};
 use super::factorised::Factorised;
 use super::facts::Facts;
-use super::iteration_times;
+use super::memory::{self, Memory, Remembered};
 use super::null_space::NullSpace;
 use super::outcome::Outcome;
 use super::recovery::{self, DeviceFailure};
 use super::statistics::{Answer, Statistics};
+use super::{iteration_times, patience};
 use crate::alongside::alongside;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
 use crate::direct::Kind;
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
+use crate::matrix::equivalent::is_real_form;
 use crate::matrix::search::first;
 use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
@@ -48,6 +50,10 @@ pub struct Solver {
     /// What is known of its null space.
     pub(super) null_space: Option<NullSpace>,
     pub(super) chain: Chain,
+    /// What `auto` began with, as former solves of the same system say.
+    pub(super) remembered: Option<Remembered>,
+    /// Where a first solve tells how long it took.
+    pub(super) memory: Option<Memory>,
     /// That of the preconditioner, if it has one.
     pub(super) hierarchy: Option<Hierarchy>,
     /// The factorisation of the matrix, if it was thought of.
@@ -160,11 +166,21 @@ impl Solver {
         });
         let count = selection.as_ref().map_or(1, |s| s.ranks.len());
         log::debug!("devices are listed");
+        let store = Store::open();
+        let memory = selection.as_ref().ok().filter(|_| given.is_none());
+        let mut memory = memory.and_then(|selection| Memory::of(&a, setup, &selection.ranks, &store));
+        let mut remembered = memory.as_ref().and_then(Memory::remembered);
+        let begins_with = |remembered: &Option<Remembered>| remembered.as_ref().map(|one| one.best.candidate);
         let reorder = order_for(setup)?;
         if let Some(near_null) = &setup.near_null {
             near_null.check(a.n_rows())?;
         }
+        let by_transversal = Setup { precond: Precond::Transversal, ..setup.clone() };
+        let is_by_transversal = begins_with(&remembered).is_some_and(|first| first.precond == Precond::Transversal);
+        let setup = if is_by_transversal { &by_transversal } else { setup };
+        let finding = Instant::now();
         let (equilibration, shortage) = equilibration(&a, setup)?;
+        let of_transversal = finding.elapsed();
         // auto has others
         let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
         let (setup, shortage) =
@@ -186,7 +202,11 @@ impl Solver {
             Facts::of(&a, stats, setup, equilibration.is_some())?;
         drop(checking);
         log::debug!("the matrix is checked");
-        let (mut method, mut chain) = Chain::of(setup, Known { is_symmetric, obstacle })?;
+        let known = Known { is_symmetric, obstacle };
+        let (mut method, mut chain) = Chain::of(setup, known)?;
+        remembered.take_if(|one| {
+            is_by_transversal && equilibration.is_none() || !memory::suits(one.best.candidate, known, is_real_form(&a))
+        });
         let by_diagonal = Setup { precond: Precond::Jacobi, ..setup.clone() };
         let setup = if method.takes(setup.precond) { setup } else { &by_diagonal }; // auto has found another method
         let mut factorised = None;
@@ -197,11 +217,14 @@ impl Solver {
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
-        if is_candidate && !is_semidefinite && Factorised::may_be_quick(&a) {
+        if let Some(first) = begins_with(&remembered).filter(|first| first.method == Method::Direct) {
+            (method, chain) = (Method::Direct, chain.beginning_with(first, method, &[]));
+        } else if is_candidate && remembered.is_none() && !is_semidefinite && Factorised::may_be_quick(&a) {
             let _analysing = stage("analyse");
             let analysed = Factorised::analysed(&a, Kind::of(stats.asymmetry.is_none(), may_be_definite))?;
             if analysed.is_quick() {
                 (method, chain) = chain.only(Method::Direct);
+                memory = None; // which is known without it
             }
             factorised = Some(analysed);
         }
@@ -209,7 +232,7 @@ impl Solver {
         let selection = if method == Method::Direct { device::select(&setup.devices, true) } else { selection };
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
-        let mut whole = Whole::new(a, &rows, order, factor, setup, Store::open());
+        let mut whole = Whole::new(a, &rows, order, factor, setup, store);
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
         whole.given = given.map(|m| Arc::new(Given::new(m, whole.a.n_rows(), whole.order.clone())));
         if setup.applies_given() && whole.given.is_none() {
@@ -223,6 +246,11 @@ impl Solver {
         let choosing = stage("choose");
         let Chosen { placement, rejected: considered, forecast } = choose(&whole, &rows, &selection)?;
         drop(choosing);
+        remembered.take_if(|one| one.best.candidate.precond == Precond::Amg && !patience::is_for(&placement.devices));
+        if let Some(remembered) = &remembered {
+            log::info!("auto begins with {remembered}");
+            chain = begin_with(remembered, &mut whole, &rows, chain)?;
+        }
         let Selection { mut rejected, note, .. } = selection;
         if whole.setup.method == Method::Direct {
             let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
@@ -232,13 +260,13 @@ impl Solver {
         rejected.extend(considered);
         rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
         rejected.sort_by_key(|rejected| rejected.device.index);
-        let prepare = start.elapsed() - forecast.time;
+        let prepare = start.elapsed().saturating_sub(forecast.time + of_transversal);
         log::debug!("checks and partition took {prepare:?}");
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, rows, placement, &mut failures, cancel)?;
         let making = stage("precond");
         let hierarchy = whole.given.as_ref().and_then(|given| given.prepare());
-        let precond = ranks.times.precond + making.end();
+        let precond = of_transversal + ranks.times.precond + making.end();
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
         let times = SetupTimes { prepare, reorder: reordering.time, precond, tune, ..ranks.times };
@@ -256,6 +284,8 @@ impl Solver {
             obstacle,
             null_space,
             chain,
+            remembered,
+            memory,
             hierarchy,
             factorised,
             shortage,
@@ -439,6 +469,12 @@ impl Solver {
         self.chain.why()
     }
 
+    /// What [`Method::Auto`] began with, if it took the least in former solves of the same system, and what these took.
+    #[must_use]
+    pub fn remembered(&self) -> Option<&Remembered> {
+        self.remembered.as_ref()
+    }
+
     /// The order of the rows on the ranks, and why it is so.
     #[must_use]
     pub fn reordering(&self) -> &Reordering {
@@ -468,6 +504,21 @@ impl Solver {
     pub fn times(&self) -> SetupTimes {
         self.times
     }
+}
+
+/// Puts what is to come first in the place of the usual method, for ranks that are where this one would have them.
+fn begin_with(remembered: &Remembered, whole: &mut Whole, rows: &Arc<Csr>, chain: Chain) -> Result<Chain> {
+    let first = remembered.best.candidate;
+    if first.method == Method::Direct {
+        return Ok(chain);
+    }
+    let usual = std::mem::replace(&mut whole.setup.method, first.method);
+    whole.setup.precond = first.precond;
+    if whole.setup.applies_given() {
+        whole.given = Some(Arc::new(whole.levels(rows)?));
+    }
+    let longer: Vec<Candidate> = remembered.others.iter().map(|took| took.candidate).collect();
+    Ok(chain.beginning_with(first, usual, &longer))
 }
 
 /// What a solver with a preconditioner of the caller's own is made for.

@@ -74,6 +74,11 @@ impl Statistics {
         self.iteration_seconds = None;
     }
 
+    /// ‖r‖₂ / ‖b‖₂ before the first iteration, then after each.
+    pub(crate) fn history(&self) -> &[f64] {
+        &self.history
+    }
+
     /// The first residual is the last one of the stretch before.
     fn extend_history(&mut self, history: &[f64]) {
         let known = usize::from(!self.history.is_empty());

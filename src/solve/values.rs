@@ -60,6 +60,7 @@ impl Solver {
             let given = self.whole.given.as_ref().filter(|_| self.asked.has_given).map(|given| given.preconditioner());
             *self = Self::open(Arc::clone(&self.whole.a), &self.asked.clone(), None, given)?;
         }
+        self.memory = None; // values that change are hardly met again
         Ok(())
     }
 
@@ -94,7 +95,7 @@ impl Solver {
         }
         self.times = SetupTimes { prepare, upload: start.elapsed().saturating_sub(prepare), ..SetupTimes::default() };
         (self.stats, self.obstacle, self.null_space, self.chain) = (stats, obstacle, null_space, chain);
-        self.is_structurally_singular = OnceLock::new();
+        (self.is_structurally_singular, self.remembered) = (OnceLock::new(), None);
         Ok(true)
     }
 

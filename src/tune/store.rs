@@ -2,8 +2,8 @@
 //!
 //! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
 //! depend on beside the device; the formats that were measured on blocks of rows ([`FormatEntry`]); and, of several devices
-//! of which this is the first, how long they take to synchronise ([`LatencyEntry`]) and how fast each was in a solve
-//! ([`IterationTimeEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
+//! of which this is the first, how long they take to synchronise ([`LatencyEntry`]), how fast each was in a solve
+//! ([`IterationTimeEntry`]), and how long methods took for a system ([`SolveEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
 //! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
 //! is killed leaves the former file or the new one.
 //!
@@ -37,6 +37,7 @@ mod device;
 mod formats;
 mod launches;
 mod ranks;
+mod solves;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -52,6 +53,7 @@ pub use self::launches::{Entry, Hit, Key, Size, source_hash};
 use self::ranks::Kept;
 pub(crate) use self::ranks::unusual;
 pub use self::ranks::{IterationTimeEntry, IterationTimeKey, LatencyEntry, LatencyKey, kind, kinds};
+pub use self::solves::{SolveEntry, SolveKey, SolveTime};
 use crate::cache;
 
 /// The version of the files.
@@ -77,6 +79,9 @@ pub struct Known {
     /// How fast this device and others were in solves, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub iteration_times: Vec<IterationTimeEntry>,
+    /// How long methods took for systems, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
+    pub solves: Vec<SolveEntry>,
 }
 
 impl Known {
@@ -101,8 +106,8 @@ impl Known {
 
     /// Nothing.
     fn nothing(device: &Device) -> Self {
-        let (entries, formats, latencies, iteration_times) = Default::default();
-        Self { device: device.clone(), entries, formats, latencies, iteration_times }
+        let (entries, formats, latencies, iteration_times, solves) = Default::default();
+        Self { device: device.clone(), entries, formats, latencies, iteration_times, solves }
     }
 
     /// How long these devices take to synchronise. O(log latencies).
@@ -115,6 +120,12 @@ impl Known {
     #[must_use]
     pub fn iteration_time(&self, key: &IterationTimeKey) -> Option<&IterationTimeEntry> {
         found(&self.iteration_times, key)
+    }
+
+    /// How long methods took for this system. O(log solves).
+    #[must_use]
+    pub fn solve(&self, key: &SolveKey) -> Option<&SolveEntry> {
+        found(&self.solves, key)
     }
 
     /// What was measured on this very block. O(log formats).
@@ -221,6 +232,11 @@ impl Store {
     /// The same for how fast `device` and others were in a solve, of which a device has 256 at most.
     pub fn insert_iteration_time(&self, device: &Device, time: IterationTimeEntry) -> Option<PathBuf> {
         self.add(Known { iteration_times: vec![time], ..Known::nothing(device) })
+    }
+
+    /// The same for how long methods took for a system, of which a device has 256 at most.
+    pub fn insert_solve(&self, device: &Device, solve: SolveEntry) -> Option<PathBuf> {
+        self.add(Known { solves: vec![solve], ..Known::nothing(device) })
     }
 
     fn add(&self, new: Known) -> Option<PathBuf> {
@@ -376,6 +392,7 @@ fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
     sort(&mut known.formats);
     sort(&mut known.latencies);
     sort(&mut known.iteration_times);
+    sort(&mut known.solves);
     Ok(Some(known))
 }
 
@@ -410,7 +427,8 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
     let formats = merged(old.formats, new.formats, |_| true);
     let latencies = merged(old.latencies, new.latencies, |_| true);
     let iteration_times = merged(old.iteration_times, new.iteration_times, |_| true);
-    let known = Known { device, entries, formats, latencies, iteration_times };
+    let solves = merged(old.solves, new.solves, |_| true);
+    let known = Known { device, entries, formats, latencies, iteration_times, solves };
     let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');

@@ -4,7 +4,7 @@ use crate::common::process::Place;
 use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
 use declive::Reason;
 use declive::matrix::gallery::{self, Spec};
-use declive::solve::{Method, NearNull, Precision, Precond, Reorder};
+use declive::solve::{Method, NearNull, Precision, Precond, Reorder, Tune};
 use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Outcome, Setup, Solver, Stop};
 
 fn amg(method: Method, precision: Precision, devices: &str) -> Setup {
@@ -130,7 +130,7 @@ fn auto_leaves_what_is_slow() {
     let a = system("circuit:100");
     let rtol = 1e-10;
     for devices in ["host", "0", "0,host"] {
-        let auto = Setup::default().with_devices(choice(devices));
+        let auto = Setup::default().with_devices(choice(devices)).with_tune(Tune::Off);
         let by_diagonal = solve(&a, &auto.clone().with_precond(Precond::Jacobi), rtol);
         assert!(by_diagonal.switches.is_empty());
         let b = gallery::random_vector(a.n_rows(), 3);
@@ -231,9 +231,91 @@ fn coordinates_by_the_command() {
 fn auto_comes_back() {
     let a = system("elasticity3d-jumps:10x6x6,scramble=1"); // whose nodes are not told
     let b = gallery::random_vector(a.n_rows(), 3);
-    let setup = Setup::default().with_devices(choice("host"));
+    let setup = Setup::default().with_devices(choice("host")).with_tune(Tune::Off);
     let by_diagonal = solve(&a, &setup.clone().with_precond(Precond::Jacobi), 1e-11);
     let outcome = solve_with(&mut Solver::new(a.clone(), &setup).unwrap(), &b, 1e-11);
     assert!(outcome.reason.converged() && relative_residual(&a, &b, &outcome.x) <= 1.01e-11);
     assert!(outcome.iterations < 3 * by_diagonal.iterations, "{}, {}", outcome.iterations, by_diagonal.iterations);
+}
+
+/// What took the least for a system is remembered, and begun with; without the store all is as the first time.
+#[test]
+fn auto_remembers() {
+    let place = Place::new();
+    for devices in ["host", "0"] {
+        let solve = |more: &str| {
+            let line = format!("solve --generate circuit:100 --rhs random:1 --rtol 1e-10 --devices {devices} {more}");
+            place.run(&line).ends(0)
+        };
+        let json = |more: &str| solve(&format!("{more} --json")).json();
+        let first = json("-o first.mtx");
+        assert!(first["remembered"].is_null() && first["switches"][0]["precond"] == "amg", "{devices}");
+        let second = json("-o second.mtx");
+        assert_eq!(second["switches"], serde_json::json!([]), "{devices}");
+        let remembered = &second["remembered"];
+        assert_eq!(
+            [&remembered["method"], &remembered["precond"], &second["options"]["precond"]],
+            ["cg", "amg", "amg"]
+        );
+        assert!(remembered["seconds"].as_f64().unwrap() > 0.0 && remembered["others"] == serde_json::json!([]));
+        let iterations = |json: &serde_json::Value| json["iterations"].as_u64().unwrap();
+        assert!(2 * iterations(&second) < iterations(&first), "{devices}");
+        // equal runs decide alike
+        let third = json("-o third.mtx");
+        assert_eq!((iterations(&third), &third["switches"]), (iterations(&second), &second["switches"]));
+        assert_eq!(place.vectors("third.mtx"), place.vectors("second.mtx"), "{devices}");
+        let without = json("--tune off -o without.mtx");
+        assert_eq!((&without["switches"], &without["remembered"]), (&first["switches"], &first["remembered"]));
+        assert_eq!(place.vectors("without.mtx"), place.vectors("first.mtx"), "{devices}");
+        // what is named is done, and compared with the rest from then on
+        let named = json("--precond jacobi");
+        assert!(named["remembered"].is_null() && named["switches"] == serde_json::json!([]));
+        let both = json("");
+        let others = both["remembered"]["others"].as_array().unwrap();
+        assert_eq!(others.len(), 1, "{both}");
+        let text = solve("").out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("auto began with cg by ") && text.contains("last time (cg by "), "{text}");
+        assert!(place.run("tune --show").ok().contains("A solve took cg by "));
+    }
+}
+
+/// What comes to nothing, though it was remembered, is forgotten, and all comes as usual.
+#[test]
+fn auto_forgets() {
+    let place = Place::new();
+    let solve = || {
+        let line =
+            "solve --generate elasticity3d-jumps:30x6x6,scramble=1 --rhs random:3 --rtol 1e-11 --devices host --json";
+        place.run(line).ends(0).json()
+    };
+    let name = |json: &serde_json::Value| format!("{} {}", json["method"], json["precond"]).replace('"', "");
+    let first = solve();
+    assert_eq!(first["switches"].as_array().unwrap().len(), 2, "{}", first["switches"]);
+    let second = solve();
+    assert_eq!((name(&second["remembered"]), &second["switches"]), ("cg fsai".into(), &serde_json::json!([])));
+    // as if multigrid had been the best
+    let mut files = std::fs::read_dir(place.cache().join("tuning")).unwrap().map(|file| file.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|ending| ending == "json")).unwrap();
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, known.replace("fsai", "amg")).unwrap();
+    let failing = solve();
+    assert_eq!(name(&failing["remembered"]), "cg amg");
+    let switch = &failing["switches"][0];
+    assert_eq!([&switch["from"], &switch["to"], &switch["precond"]], ["cg", "cg", "fsai"]);
+    let again = solve();
+    assert_eq!(
+        (name(&again["remembered"]), &again["remembered"]["others"]),
+        ("cg fsai".into(), &serde_json::json!([]))
+    );
+}
+
+/// Entries of very different sizes make a residual one of rounding long before the test is met: what is slow goes on all the same.
+#[test]
+fn a_small_backward_error_is_no_end() {
+    let a = system("jumps:14,contrast=1e9");
+    let b = gallery::random_vector(a.n_rows(), 3);
+    let auto = Setup::default().with_devices(choice("host")).with_tune(Tune::Off);
+    let outcome = solve_with(&mut Solver::new(a.clone(), &auto).unwrap(), &b, 1e-11);
+    assert!(outcome.reason.converged() || outcome.reason == Reason::Rounding, "{}", outcome.reason);
+    assert!(!outcome.switches.is_empty() && outcome.residual.backward_error <= 1e-15);
 }

@@ -332,3 +332,50 @@ fn primitives_that_there_is_no_room_or_no_device_for() {
     }
     assert_eq!(place.run("bench primitives --order 5").code, Some(2));
 }
+
+/// Each preconditioner that a matrix can have, with its set-up, an application and a solve.
+#[test]
+fn preconditioners() {
+    let place = Place::new();
+    let run = |rest: &str| place.run(&format!("bench precond {rest}"));
+    let report = run("--generate circuit:60 --devices host --repeat 2 --json").ends(0).json();
+    assert_eq!((&report["matrix"]["source"], &report["repeat"]), (&"circuit:60".into(), &2.into()));
+    let entries = report["entries"].as_array().unwrap();
+    let of = |precond: &str| entries.iter().find(|entry| entry["precond"] == precond).unwrap();
+    let names: Vec<&str> = entries.iter().map(|entry| entry["precond"].as_str().unwrap()).collect();
+    assert_eq!(names, ["none", "jacobi", "amg", "block-jacobi", "fsai", "chebyshev"]);
+    for entry in entries {
+        let number = |field: &str| entry[field].as_f64().unwrap_or_else(|| panic!("{field} of {entry}"));
+        assert_eq!(
+            (&entry["label"], &entry["method"], &entry["converged"]),
+            (&"host".into(), &"cg".into(), &true.into())
+        );
+        assert!(number("rel_residual_2") <= 1e-8 && number("solve_seconds") > 0.0);
+        let each = number("solve_seconds") / number("iterations");
+        assert!((number("iteration_seconds") - each).abs() < 1e-12);
+        assert_eq!(entry["application_seconds"].is_null(), entry["precond"] == "none");
+        assert_eq!(entry["hierarchy"].is_null(), entry["precond"] != "amg");
+    }
+    let iterations = |precond: &str| of(precond)["iterations"].as_u64().unwrap();
+    assert!(3 * iterations("amg") < iterations("jacobi") && iterations("fsai") < iterations("jacobi"));
+    let levels = of("amg")["hierarchy"]["levels"].as_array().unwrap();
+    assert!(
+        levels.len() > 1 && levels[0]["rows"] == report["matrix"]["rows"] && levels[1]["seconds"].as_f64().is_some()
+    );
+    assert!(
+        of("amg")["set_up_seconds"].as_f64().unwrap() > 0.0 && of("fsai")["entries"].as_array().unwrap().len() == 2
+    );
+    // in words, for a matrix that has other ones, on two devices
+    let text = words(&run("--generate convection3d:8 --devices 0,host --repeat 1 --preconds jacobi,ilu0").ok());
+    for part in ["idr on [0]", "idr on host", "idr on all", "precond set-up ms each µs apply µs", "jacobi", "ilu0"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // what is not for the matrix is left out; a solve that does not converge is told
+    let left = run("--generate convection3d:8 --devices host --repeat 1 --preconds jacobi,amg --method gmres").ok();
+    assert!(words(&left).contains("gmres by amg on host is left out: "), "{left}");
+    let few = words(&run("--generate circuit:60 --devices host --repeat 1 --preconds jacobi --max-iters 5").ok());
+    assert!(few.contains(" 5 MaxIters "), "{few}");
+    run("--generate convection3d:8 --devices host --preconds amg").fails(2, &["amg", "idr"]);
+    run("--method direct").fails(2, &["direct"]);
+    run("--generate convection3d:8 --preconds magic").misused(&["magic"]);
+}

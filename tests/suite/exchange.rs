@@ -25,11 +25,15 @@ fn solved(a: &Csr, setup: &Setup) -> Outcome {
 #[test]
 fn no_model_changes_a_bit() {
     // halos that are runs of neighbouring rows, halos that are not, and ranks of a row or none
-    for name in ["poisson3d:9", "random-spd:700,seed=3", "poisson2d:4x1"] {
+    for (turn, name) in ["poisson3d:9", "random-spd:700,seed=3", "poisson2d:4x1"].into_iter().enumerate() {
         let a = system(name);
         for devices in ["D", "D,D", "D,D,D", "D,D,D,D,D"] {
             let single = Method::ALL.iter().map(|&method| (method, Precision::F64));
-            for (method, precision) in single.chain([(Method::Cg, Precision::Mixed)]) {
+            // of halos that are no runs, and of ranks of a row, some methods
+            let some = single.chain([(Method::Cg, Precision::Mixed)]).enumerate();
+            for (method, precision) in
+                some.filter(|(k, _)| turn == 0 || (k + turn).is_multiple_of(3)).map(|(_, one)| one)
+            {
                 let of = |exchange| solved(&a, &by(exchange, method, precision, devices));
                 let staged = of(Exchange::HostStaged);
                 for exchange in [Exchange::HostCopied, Exchange::SharedContext] {

@@ -31,13 +31,14 @@ fn everywhere(a: &Csr, methods: &[Method], preconds: &[Precond]) {
         for &method in methods.iter().filter(|method| method.takes(precond)) {
             let host = setup(method, precond, Precision::F64, &choice("host"));
             let usual = solve(a, &host, 1e-9).iterations;
-            for devices in choices() {
-                for (precision, reorder) in
-                    [(Precision::F64, Reorder::None), (Precision::Mixed, Reorder::Rcm), (Precision::F32, Reorder::None)]
-                {
+            for (k, devices) in choices().into_iter().enumerate() {
+                let others = [(Precision::Mixed, Reorder::Rcm), (Precision::F32, Reorder::None)];
+                for (precision, reorder) in [(Precision::F64, Reorder::None), others[k % 2]] {
                     let setup = setup(method, precond, precision, &devices).with_reorder(reorder);
-                    let [first, second] = [(); 2].map(|()| solve(a, &setup, rtol(precision)));
-                    assert_eq!(first.x, second.x, "{setup:?}");
+                    let first = solve(a, &setup, rtol(precision));
+                    if precision != Precision::F64 {
+                        assert_eq!(first.x, solve(a, &setup, rtol(precision)).x, "{setup:?}");
+                    }
                     let may_differ = if METHODS.contains(&method) { 5 + usual / 2 } else { 2 + usual / 20 };
                     if precision == Precision::F64 {
                         assert!(

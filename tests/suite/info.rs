@@ -108,6 +108,7 @@ fn the_json_of_a_small_matrix() {
         "solve": {
             "format": "auto", "method": "cg", "direct_first": true, "precond": "none",
             "precond_reason": "the diagonal is constant, so that jacobi would change nothing",
+            "first_look": null, "remembered": [],
             "device_bytes": { "f64": 244, "f32": 144 },
         },
         "formats": {
@@ -337,4 +338,33 @@ fn the_help_names_every_option() {
     for word in ["A.mtx", "--generate", "--spy", "--json", "Examples"] {
         assert!(help.contains(word), "{word}");
     }
+}
+
+/// What a solve would begin with, when it looks for something faster, and what former solves took.
+#[test]
+fn what_a_solve_would_go_through() {
+    let place = Place::new();
+    let info = || place.run("info --generate circuit:100");
+    let first = info().ok();
+    assert_eq!(line(&first, "method"), "cg");
+    let look = line(&first, "if slow");
+    assert!(look.starts_with("amg, if more iterations are left than it takes with its set-up"), "{look}");
+    assert!(!first.contains("remembered"));
+    let solve = "solve --generate circuit:100 --rhs random:1 --rtol 1e-10 --devices host --json";
+    let solved = place.run(solve).ends(0).json();
+    let json = place.run("info --generate circuit:100 --json").ends(0).json();
+    let advice = &json["solve"];
+    // a host looks as it was told, and each quarter later again
+    let [on_cpu, on_gpu] = ["on_cpu", "on_gpu"].map(|kind| advice["first_look"][kind].as_u64().unwrap());
+    let left = solved["switches"][0]["iteration"].as_u64().unwrap();
+    assert!(on_cpu <= left && left <= 4 * on_cpu && on_gpu > on_cpu, "{on_cpu}, {left}; {on_gpu}");
+    let known = &advice["remembered"][0];
+    assert_eq!([&known["method"], &known["precond"]], ["cg", "amg"]);
+    assert!(known["seconds"].as_f64().unwrap() > 0.0 && known["others"] == json!([]));
+    let words = line(&info().ok(), "remembered");
+    assert!(words.starts_with("auto begins with cg by amg, which took ") && words.contains("on host, "), "{words}");
+    // not of other matrices, nor where multigrid is for none of this kind
+    assert!(!place.run("info --generate circuit:101").ok().contains("remembered"));
+    let other = place.run("info --generate convection3d:16 --json").ends(0).json();
+    assert!(other["solve"]["first_look"].is_null() && other["solve"]["remembered"] == json!([]));
 }

@@ -72,7 +72,7 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let bench = ["bench", "bench exchange", "bench primitives"];
+    let bench = ["bench", "bench exchange", "bench precond", "bench primitives"];
     let commands = ["", "solve", "info", "convert", "devices", "tune", "generate"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts

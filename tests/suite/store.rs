@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::common::process::alone;
 use declive::tune::store::{
     Device, Entry, FormatEntry, FormatKey, FormatTime, IterationTimeEntry, IterationTimeKey, Key, Known, LatencyEntry,
-    LatencyKey, Size, Store, source_hash,
+    LatencyKey, Size, SolveEntry, SolveKey, SolveTime, Store, source_hash,
 };
 use declive::tune::{Launch, Timing};
 use proptest::prelude::*;
@@ -805,4 +805,73 @@ fn threads_that_keep_devices_together_lose_nothing() {
     });
     let known = Store::at(place.path()).load(&device);
     assert_eq!((known.latencies.len(), known.iteration_times.len()), (20, 20));
+}
+
+fn solve(number: u64, seconds: f64) -> SolveEntry {
+    let key = SolveKey {
+        system: format!("{number:032x}"),
+        rows: 1000,
+        entries: 5000,
+        options: "f64, auto, auto".into(),
+        devices: vec!["GPU".into()],
+        declive: "1.0".into(),
+    };
+    let (method, precond) = ("cg".into(), "amg".into());
+    let time = SolveTime { method, precond, set_up: 0.5, solve: seconds, iterations: 30, decades: 8.0 };
+    SolveEntry::new(key, 8.0, vec![time])
+}
+
+#[test]
+fn solves_are_kept_beside_the_rest() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    store.insert(&device, [numbered(1)]).unwrap();
+    store.insert_solve(&device, solve(2, 1.0)).unwrap();
+    store.insert_latency(&device, latency(1, 8e-5)).unwrap();
+    store.insert_solve(&device, solve(1, 2.0)).unwrap();
+    let path = store.insert_solve(&device, solve(2, 0.25)).unwrap();
+    let known = Store::at(place.path()).load(&device);
+    assert_eq!((known.entries.len(), known.latencies.len(), known.solves.len()), (1, 1, 2));
+    let found = known.solve(&solve(2, 0.0).key).unwrap();
+    assert_eq!((found.decades, &found.times), (8.0, &solve(2, 0.25).times));
+    assert_eq!((found.times[0].scaled_to(8.0), found.times[0].scaled_to(4.0)), ((30, 0.75), (15, 0.625)));
+    assert_eq!(known.solve(&solve(3, 0.0).key), None);
+    let other = SolveKey { options: "f32".into(), ..solve(2, 0.0).key };
+    assert_eq!(known.solve(&other), None);
+    // files of a former version have none; those of a later one are left alone
+    let text = fs::read_to_string(&path).unwrap();
+    let without = &text[..text.find("\"solves\"").unwrap()];
+    fs::write(&path, format!("{}}}", without.trim_end().trim_end_matches(','))).unwrap();
+    let older = store.load(&device);
+    assert_eq!((older.latencies.len(), older.solves.len()), (1, 0));
+    fs::write(&path, text.replacen("\"version\": 1", "\"version\": 2", 1)).unwrap();
+    assert_eq!(store.load(&device).solves, []);
+    assert_eq!(store.insert_solve(&device, solve(5, 1.0)), None);
+    // damaged ones are replaced
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    assert_eq!(store.load(&device).solves, []);
+    store.insert_solve(&device, solve(5, 1.0)).unwrap();
+    assert_eq!(store.load(&device).solves.len(), 1);
+}
+
+#[test]
+fn solves_that_make_no_sense_are_left_out() {
+    let place = place();
+    let (store, device) = (Store::at(place.path()), device("GPU"));
+    let bad = |change: fn(&mut SolveEntry)| {
+        let mut entry = solve(1, 1.0);
+        change(&mut entry);
+        store.insert_solve(&device, entry).unwrap();
+    };
+    bad(|entry| entry.decades = 0.0);
+    bad(|entry| entry.times[0].solve = f64::NAN);
+    bad(|entry| entry.times[0].set_up = -1.0);
+    bad(|entry| entry.times[0].decades = f64::INFINITY);
+    bad(|entry| entry.times.clear());
+    bad(|entry| entry.times = vec![entry.times[0].clone(); 17]);
+    assert_eq!(store.load(&device).solves, []);
+    for number in 0..260 {
+        store.insert_solve(&device, solve(number, 1.0)).unwrap();
+    }
+    assert_eq!(store.load(&device).solves.len(), 256);
 }

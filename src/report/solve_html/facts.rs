@@ -24,7 +24,7 @@ pub(super) fn summary(report: &Report) -> Markup {
             @if let (Some(micros), Some(rate)) = (figures.microseconds_per_iteration, figures.gigabytes_per_second) {
                 " " (three(micros)) " µs an iteration, " (three(rate)) " GB/s."
             }
-            @for switch in report.switches() { " " (switch) "." }
+            @for line in report.remembered().into_iter().chain(report.switches()) { " " (line) "." }
         }
     }
 }

@@ -8,6 +8,7 @@ mod facts;
 mod gantt;
 mod iterations;
 mod kernels;
+mod levels;
 mod notes;
 mod stages;
 #[cfg(test)]
@@ -33,6 +34,9 @@ fn dated(date: &str, report: &Report, recording: &Recording<'_>) -> String {
     }
     if let Some(content) = kernels::section(report, columns) {
         sections.push(Section::new("kernels", "Kernels and balance", content));
+    }
+    if let Some(hierarchy) = &report.hierarchy {
+        sections.push(Section::new("multigrid", "Multigrid", levels::section(hierarchy)));
     }
     sections.push(Section::new("system", "System and options", facts::system(report)));
     sections.push(Section::new("devices", "Devices", facts::devices(report, &recording.drivers)));

@@ -4,7 +4,10 @@ mod fixture;
 
 use std::time::Duration;
 
+use declive::Solver;
 use declive::device::Kind;
+use declive::matrix::gallery;
+use declive::solve::{Method, Precond, Setup};
 use declive::timeline::{Lane, Span, Timeline};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 use scraper::{Html, Selector};
@@ -176,6 +179,37 @@ fn bars_are_as_long_as_their_times() {
     let table = rows(&html, "Time of the command");
     assert_eq!(table[6], ["solve", "10.0000", "80 %"]);
     assert_eq!(table[11], ["total", "12.5000", "100 %"]);
+}
+
+#[test]
+fn levels_of_multigrid_are_drawn() {
+    let setup = Setup::default().with_devices("host".parse().unwrap());
+    let setup = setup.with_method(Method::Cg).with_precond(Precond::Amg);
+    let solver = Solver::new(gallery::poisson3d([12; 3]).unwrap(), &setup).unwrap();
+    let mut report = report(1, &[1e-9]);
+    report.hierarchy = solver.hierarchy().cloned();
+    let levels = &solver.hierarchy().unwrap().levels;
+    let (history, timelines) = (history(20), timelines(1, 20));
+    let (text, html) = read(&report, &recording(1, &history, &timelines));
+    headings_are_in_order(&html);
+    assert_eq!((all(&html, "nav a").len(), svgs(&text).len()), (8, 6));
+    assert!(
+        all(&html, "#multigrid p").into_iter().map(words).any(|text| text.starts_with("All levels together have "))
+    );
+    let table = rows(&html, "Levels");
+    assert_eq!(table.len(), levels.len());
+    assert_eq!(table[0][..5], ["level 0", "1,728", "100 %", "11,232", "100 %"]);
+    assert_eq!(number(&table[1][1]), levels[1].rows as f64);
+    // bars end where the logarithms are
+    let bars = all(&html, "#multigrid svg")[0];
+    let widths: Vec<f64> = bars
+        .select(&Selector::parse("rect").unwrap())
+        .map(|rect| rect.value().attr("width").unwrap().parse().unwrap())
+        .collect();
+    let sizes: Vec<f64> = levels.iter().flat_map(|level| [level.rows as f64, level.nnz as f64]).collect();
+    let unit = widths[1] / sizes[1].ln();
+    assert_eq!(widths.len(), sizes.len());
+    assert!(widths.iter().zip(&sizes).all(|(width, size)| (width - unit * size.ln()).abs() < 0.1), "{widths:?}");
 }
 
 #[test]

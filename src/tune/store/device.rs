@@ -30,6 +30,12 @@ impl From<&Info> for Device {
 }
 
 impl Device {
+    /// The host itself, by its threads.
+    pub(crate) fn host() -> Self {
+        let compute_units = u32::try_from(rayon::current_num_threads()).unwrap_or(u32::MAX);
+        Self { name: "host".into(), vendor: String::new(), platform: "threads".into(), compute_units }
+    }
+
     /// The name of its file: a readable part, and a hash of the whole.
     pub(super) fn file_name(&self) -> String {
         let mut slug = String::new();

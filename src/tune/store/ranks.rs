@@ -142,7 +142,7 @@ pub(super) trait Kept: for<'de> Deserialize<'de> + Clone {
     fn makes_sense(&self) -> bool;
 }
 
-fn is_time(seconds: f64) -> bool {
+pub(super) fn is_time(seconds: f64) -> bool {
     seconds.is_finite() && seconds >= 0.0
 }
 

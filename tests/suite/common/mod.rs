@@ -78,6 +78,17 @@ pub(crate) fn setups_in_pairs(precision: Precision) -> Vec<Setup> {
     all
 }
 
+/// A third of set-ups by any method on any choice of devices: each method on some of these, each choice by some methods, and others with each
+/// turn. Systems that take turns so share all of them.
+pub(crate) fn in_turns(setups: Vec<Setup>, turn: usize) -> Vec<Setup> {
+    let all = choices();
+    let place = |setup: &Setup| {
+        let devices = all.iter().position(|choice| *choice == setup.devices).unwrap();
+        devices + Method::FORCED.iter().position(|method| *method == setup.method).unwrap()
+    };
+    setups.into_iter().filter(|setup| (place(setup) + turn).is_multiple_of(3)).collect()
+}
+
 /// A matrix of the gallery.
 pub(crate) fn system(spec: &str) -> Csr {
     spec.parse::<Spec>().unwrap().build().unwrap()
