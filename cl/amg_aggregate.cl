@@ -130,7 +130,8 @@ KERNEL void root_sizes(uint n, __global const uint *restrict roots, __global uin
 }
 
 /* The root that a row is coupled to most strongly, of equals that of fewer rows, or the first; the row itself if there is none. */
-static inline uint strongest(uint i, ROWS_ARGS, __global const real *largest, __global const uint *roots,
+static inline uint strongest(uint i, uint n, __global const uint *starts, __global const uint *columns,
+                             __global const real *values, __global const real *largest, __global const uint *roots,
                              __global const uint *sizes)
 {
     uint found[MOST_CHOICES], count = 0;

@@ -25,6 +25,8 @@ struct Rates {
 }
 
 const OF_GPU: Rates = Rates { start: 0.04, entry: 1.2e-9, iteration: 11e-6, byte: 1.0 / 4.2e12 };
+/// Ranks may share large levels, or all have all.
+const OF_GPUS: Rates = Rates { start: 0.06, entry: 1.0e-9, iteration: 20e-6, byte: 1.0 / 4.2e12 };
 const OF_PROCESSOR: Rates = Rates { start: 0.005, entry: 480e-9, iteration: 20e-6, byte: 1.0 / 20e9 };
 
 /// Whether none is a GPU.
@@ -32,25 +34,29 @@ pub(super) fn are_processors(ranks: &[RankInfo]) -> bool {
     ranks.iter().all(|rank| rank.kind != Kind::Gpu)
 }
 
-/// Whether these devices have multigrid at its best: a GPU that works alone, or processors.
+/// Whether these devices have multigrid at its best: all of them GPUs, or processors.
 pub(super) fn is_for(devices: &[Option<Info>]) -> bool {
-    devices.len() == 1 || devices.iter().flatten().all(|device| device.kind != Kind::Gpu)
+    let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
+    devices.iter().all(is_gpu) || !devices.iter().any(is_gpu)
 }
 
-/// That number, if these ranks can have multigrid at its best: a GPU that works alone, or processors.
+/// That number, if these ranks can have multigrid at its best: GPUs, or processors.
 pub(super) fn of(setup: &Setup, ranks: &[RankInfo]) -> Option<u64> {
-    let rates = match ranks {
-        [alone] if alone.kind == Kind::Gpu => OF_GPU,
-        all if are_processors(all) => OF_PROCESSOR,
+    let are_gpus = ranks.iter().all(|rank| rank.kind == Kind::Gpu);
+    let (rates, share) = match ranks {
+        all if are_processors(all) => (OF_PROCESSOR, 1.0),
+        [_] if are_gpus => (OF_GPU, 1.0),
+        // the slowest makes the others wait
+        all if are_gpus => (OF_GPUS, all.iter().map(|rank| rank.share).fold(0.0, f64::max)),
         _ => return None,
     };
     let sum = |of: fn(&RankInfo) -> usize| ranks.iter().map(of).sum::<usize>();
     let size = (sum(|rank| rank.rows), sum(|rank| rank.nnz));
-    (!setup.is_complex).then(|| iterations(&rates, setup, ranks[0].format, size))?
+    (!setup.is_complex).then(|| iterations(&rates, setup, ranks[0].format, size, share))?
 }
 
-/// The same for a system of so many rows and entries that are stored so.
-fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, usize)) -> Option<u64> {
+/// The same for a system of so many rows and entries that are stored so, of which a rank has a share.
+fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, usize), share: f64) -> Option<u64> {
     if n < FEW_ROWS {
         return None;
     }
@@ -61,7 +67,7 @@ fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, us
         Format::Csr | Format::Auto => 12.0,
     };
     let bytes = of_entry * nnz as f64 + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
-    let iterations = (rates.start + rates.entry * nnz as f64) / (rates.iteration + rates.byte * bytes);
+    let iterations = (rates.start + rates.entry * nnz as f64) / (rates.iteration + rates.byte * bytes * share);
     Some(iterations.ceil() as u64)
 }
 
@@ -71,6 +77,6 @@ fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, us
 pub fn first_look(kind: Kind, format: Format, rows: usize, entries: usize) -> Option<u64> {
     let rates = if kind == Kind::Gpu { OF_GPU } else { OF_PROCESSOR };
     let by_diagonal = Setup { method: Method::Cg, precond: Precond::Jacobi, ..Setup::default() };
-    let iterations = iterations(&rates, &by_diagonal, format, (rows, entries))?;
+    let iterations = iterations(&rates, &by_diagonal, format, (rows, entries), 1.0)?;
     Some(Patience::new(iterations, 0).next())
 }

@@ -124,6 +124,31 @@ fn by_the_command() {
     place.run("solve --generate poisson3d:6 --precond amg --method minres").fails(2, &["amg", "cg and gmres"]);
 }
 
+/// Kernels of GPUs make the levels on each of several devices: the same iterations as on one, and x that is checked here.
+#[test]
+fn several_gpus_by_the_command() {
+    let place = Place::new();
+    place.run("generate elasticity3d-jumps:6x4x3 -o nodes.mtx --coordinates c.mtx").ok();
+    for (system, precisions) in [
+        ("--generate jumps:12,seed=3", &["double", "mixed"][..]),
+        ("nodes.mtx --coordinates c.mtx", &["double"]),
+        ("--generate poisson3d:5", &["double"]),
+    ] {
+        for precision in precisions {
+            let args = format!("solve {system} --method cg --precond amg --precision {precision} --rtol 1e-9 --json");
+            let solve = |devices: &str| {
+                let command = format!("{args} --devices {devices}");
+                place.run_in(&command, &[("DECLIVE_SHAPE", "gpu")]).ends(0).json()
+            };
+            let alone = solve("0");
+            for devices in ["0,0", "0,0,0", "0,0,0,0,0"] {
+                let json = solve(devices);
+                assert_eq!(json["hierarchy"]["levels"].as_array(), alone["hierarchy"]["levels"].as_array().map(|_| json["hierarchy"]["levels"].as_array().unwrap()));
+            }
+        }
+    }
+}
+
 /// By itself, `auto` begins with the diagonal and goes on with multigrid where that takes less.
 #[test]
 fn auto_leaves_what_is_slow() {
