@@ -53,7 +53,7 @@ impl fmt::Display for Kept {
             text.table(header, [true, true, true, false, false, true, true], &rows);
             let together = device.latencies.iter().map(kept_latency);
             let together = together.chain(device.iteration_times.iter().map(kept_iteration_time));
-            for line in together.chain(device.solves.iter().map(kept_solve)) {
+            for line in together.chain(device.solves.iter().filter_map(kept_solve)) {
                 text.gap();
                 text.paragraph(&line);
             }
@@ -99,7 +99,8 @@ fn kept_iteration_time(entry: &IterationTimeEntry) -> String {
     format!("{what} took {} µs ({system}) on {devices}.", figure(1e6 * seconds))
 }
 
-fn kept_solve(entry: &SolveEntry) -> String {
+/// None where all was forgotten.
+fn kept_solve(entry: &SolveEntry) -> Option<String> {
     let SolveKey { rows, entries, options, devices, .. } = &entry.key;
     let time = |time: &SolveTime| {
         let (iterations, seconds) = time.scaled_to(entry.decades);
@@ -109,7 +110,7 @@ fn kept_solve(entry: &SolveEntry) -> String {
     let times: Vec<String> = entry.times.iter().map(time).collect();
     let devices = together(devices.iter().map(String::as_str));
     let system = format!("{} rows, {} entries, {options}", count(*rows), count(*entries));
-    format!("A solve took {} ({system}) on {devices}.", times.join(", "))
+    (!times.is_empty()).then(|| format!("A solve took {} ({system}) on {devices}.", times.join(", ")))
 }
 
 fn kept_format(entry: &FormatEntry) -> [String; 7] {

@@ -20,7 +20,7 @@ use crate::precond::{NearNull, Precond};
 use crate::runtime::Setup;
 use crate::tune::Tune;
 use crate::tune::formats::fingerprint;
-use crate::tune::store::{Device, SolveEntry, SolveKey, SolveTime, Store, kinds, unusual};
+use crate::tune::store::{Device, MOST_TIMES, SolveEntry, SolveKey, SolveTime, Store, kinds, unusual};
 
 /// Rows below which anything will do.
 pub(super) const FEW_ROWS: usize = 2000;
@@ -88,10 +88,9 @@ impl fmt::Display for Seconds {
 }
 
 impl Remembered {
-    /// What an entry tells of methods that `suits` lets pass; `None` if it tells of none.
-    fn of(entry: &SolveEntry, suits: impl Fn(Candidate) -> bool) -> Option<Self> {
+    /// What an entry tells, if anything.
+    fn of(entry: &SolveEntry) -> Option<Self> {
         let mut all: Vec<Took> = entry.times.iter().filter_map(|time| took(time, entry.decades)).collect();
-        all.retain(|took| suits(took.candidate));
         let handicap =
             |took: &Took| if took.candidate.precond == Precond::Jacobi { took.seconds * GAIN } else { took.seconds };
         all.sort_by(|one, other| handicap(one).total_cmp(&handicap(other)));
@@ -150,7 +149,7 @@ impl Memory {
     /// What is known, if `auto` is free to begin with it.
     pub(super) fn remembered(&self) -> Option<Remembered> {
         let known = self.store.load(&self.owner);
-        Remembered::of(known.solve(&self.key).filter(|_| self.is_free)?, |_| true)
+        Remembered::of(known.solve(&self.key).filter(|_| self.is_free)?)
     }
 
     /// Keeps what an attempt has taken that met the test, and forgets one that failed.
@@ -175,7 +174,7 @@ pub fn remembered(a: &Csr, setup: &Setup) -> Vec<(Vec<String>, Remembered)> {
     let wanted = key(a, setup, Vec::new());
     let all = Store::open().list().into_iter().flat_map(|known| known.solves);
     let of_system = all.filter(|entry| SolveKey { devices: Vec::new(), ..entry.key.clone() } == wanted);
-    of_system.filter_map(|entry| Some((entry.key.devices.clone(), Remembered::of(&entry, |_| true)?))).collect()
+    of_system.filter_map(|entry| Some((entry.key.devices.clone(), Remembered::of(&entry)?))).collect()
 }
 
 /// What the times of a system are found by.
@@ -228,6 +227,7 @@ fn updated(
         is_new |= !is_known && (old.is_some() || seconds > LITTLE);
         times.retain(|known| !of(known, &time.method, &time.precond));
         times.push(time);
+        times.drain(..times.len().saturating_sub(MOST_TIMES));
         decades = whole;
     }
     is_new.then(|| SolveEntry::new(key, decades, times))
@@ -299,7 +299,7 @@ mod tests {
         let of = |decades| {
             let times =
                 vec![time("cg", "jacobi", 0.0, 0.4), time("cg", "amg", 0.2, 0.1), time("idr", "ilu0", 1.0, 1.0)];
-            Remembered::of(&entry(decades, times), |_| true).unwrap()
+            Remembered::of(&entry(decades, times)).unwrap()
         };
         let eight = of(8.0);
         assert_eq!((eight.best.candidate, eight.best.iterations), (BY_AMG, 100));
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_not_possible_is_left_out() {
-        let of = |times| Remembered::of(&entry(8.0, times), |_| true);
+        let of = |times| Remembered::of(&entry(8.0, times));
         let unknown = [
             ("cg", "magic"),
             ("magic", "jacobi"),
@@ -353,6 +353,12 @@ mod tests {
         let without = updated(Some(&both), system(), None, Some(BY_AMG)).unwrap();
         assert_eq!((without.times.len(), without.times[0].precond.as_str()), (1, "jacobi"));
         assert_eq!(updated(Some(&without), system(), None, Some(BY_AMG)), None);
+        let nothing = updated(Some(&first), system(), None, Some(BY_AMG)).unwrap();
+        assert_eq!((nothing.times.len(), Remembered::of(&nothing)), (0, None));
+        // the oldest of too many goes
+        let many = (0..MOST_TIMES).map(|k| time(&format!("method {k}"), "jacobi", 0.0, 1.0)).collect();
+        let newest = updated(Some(&entry(8.0, many)), system(), amg(), None).unwrap();
+        assert_eq!((newest.times.len(), newest.times[0].method.as_str()), (MOST_TIMES, "method 1"));
     }
 
     #[test]

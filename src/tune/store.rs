@@ -53,6 +53,7 @@ pub use self::launches::{Entry, Hit, Key, Size, source_hash};
 use self::ranks::Kept;
 pub(crate) use self::ranks::unusual;
 pub use self::ranks::{IterationTimeEntry, IterationTimeKey, LatencyEntry, LatencyKey, kind, kinds};
+pub(crate) use self::solves::MOST_TIMES;
 pub use self::solves::{SolveEntry, SolveKey, SolveTime};
 use crate::cache;
 
