@@ -218,17 +218,21 @@ impl Whole {
         }
     }
 
+    /// What multigrid levels of the rows that the ranks have interpolate.
+    pub(crate) fn near_null(&self, rows: &Csr) -> NearNull {
+        match (&self.setup.near_null, &self.order) {
+            (Some(given), Some(order)) => given.in_order(order),
+            (Some(given), None) => given.clone(),
+            (None, _) => NearNull::of_matrix(rows),
+        }
+    }
+
     /// Multigrid levels of the rows that the ranks have, which none of them has made yet.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
-        let near_null = match (&self.setup.near_null, &self.order) {
-            (Some(given), Some(order)) => given.in_order(order),
-            (Some(given), None) => given.clone(),
-            (None, _) => NearNull::of_matrix(rows),
-        };
-        Ok(Given::of_levels(Levels::new(Csr::clone(rows), near_null)?))
+        Ok(Given::of_levels(Levels::new(Csr::clone(rows), self.near_null(rows))?))
     }
 
     /// The matrix before it is put in another order.

@@ -4,6 +4,7 @@ mod choose;
 pub(crate) mod columns;
 mod forecast;
 mod latency;
+mod multigrid;
 mod performance_model;
 mod placement;
 mod reorder;
@@ -12,6 +13,7 @@ mod survey;
 
 pub(crate) use choose::{Chosen, choose};
 pub use forecast::{DeviceSet, Forecast};
+pub(crate) use multigrid::for_multigrid;
 pub use reorder::{Cause, Reordering};
 pub(crate) use reorder::{Ordered, is_in_good_order};
 pub use survey::{FormatBytes, FormatSurvey, formats};

@@ -17,6 +17,7 @@ use crate::krylov::{Method, Reason};
 use crate::matrix::Shortage;
 use crate::precond::Precond;
 use crate::runtime::{Control, Setup, Stop};
+use crate::schedule::for_multigrid;
 use crate::verify::{self, Residual};
 
 impl Solver {
@@ -194,15 +195,18 @@ impl Solver {
         if !self.asked.has_given {
             (self.whole.given, self.hierarchy) = (None, None); // of another preconditioner
         }
-        let left_out = std::mem::take(&mut self.ranks.left_out);
+        let mut left_out = std::mem::take(&mut self.ranks.left_out);
         let placement = self.ranks.placement.clone();
         let _kept_open = self.ranks.close_for_others(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
         if to.precond == Precond::Amg {
             self.whole.given = Some(Arc::new(self.whole.levels(&rows)?));
         }
+        let (placement, others) = for_multigrid(&self.whole, &rows, placement);
+        left_out.extend(others);
         self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
         self.ranks.left_out = left_out;
+        statistics.keep_ranks(self.ranks.placement.devices.len());
         if to.precond == Precond::Amg {
             self.hierarchy = self.whole.given.as_ref().and_then(|given| given.prepare());
         }

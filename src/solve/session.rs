@@ -26,7 +26,7 @@ use crate::precond::given::Given;
 use crate::precond::{Hierarchy, HostPreconditioner, NearNull, Precond};
 use crate::real::Precision;
 use crate::runtime::{Control, RankInfo, Ranks, Reorder, Setup, SetupTimes, Stop, Whole};
-use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, is_in_good_order};
+use crate::schedule::{Chosen, Forecast, Ordered, Reordering, choose, for_multigrid, is_in_good_order};
 use crate::timeline::stages::stage;
 use crate::tune::store::Store;
 
@@ -251,6 +251,7 @@ impl Solver {
             log::info!("auto begins with {remembered}");
             chain = begin_with(remembered, &mut whole, &rows, chain)?;
         }
+        let (placement, left_out) = for_multigrid(&whole, &rows, placement);
         let Selection { mut rejected, note, .. } = selection;
         if whole.setup.method == Method::Direct {
             let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
@@ -258,6 +259,7 @@ impl Solver {
         }
         rejected.retain(|one| !considered.iter().any(|other| other.device.index == one.device.index));
         rejected.extend(considered);
+        rejected.extend(left_out);
         rejected.retain(|one| !placement.devices.iter().flatten().any(|used| used.index == one.device.index));
         rejected.sort_by_key(|rejected| rejected.device.index);
         let prepare = start.elapsed().saturating_sub(forecast.time + of_transversal);

@@ -146,6 +146,12 @@ impl Statistics {
         self.switches.push(Switch { iteration: self.iterations, from, to: to.method, precond: to.precond, why });
     }
 
+    /// The first ranks, so many of them, have gone on; others were left out.
+    pub(crate) fn keep_ranks(&mut self, count: usize) {
+        self.split.truncate(count);
+        self.timelines.truncate(count);
+    }
+
     /// Adds what a factorisation has done: steps of refinement, and ‖r‖₂ / ‖b‖₂ before and after.
     pub(crate) fn add_factorised(&mut self, steps: u64, [before, after]: [f64; 2], ranks: usize, time: Duration) {
         self.solve += time;
