@@ -170,7 +170,10 @@ impl Chain {
             return Some(Candidate { method: self.usual.unwrap_or(method), precond });
         }
         let leaves_off = match reason {
-            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => return self.next(),
+            Reason::IndefiniteOperator(Indefinite::Direction { .. }) => {
+                self.if_slow = None; // that is for definite matrices
+                return self.next();
+            }
             Reason::Singular(Singularity::Inconsistent { .. }) => false, // which is known for sure
             Reason::Singular(_) if method == Method::Direct => return self.if_singular.take(),
             Reason::Stagnation | Reason::Breakdown | Reason::Divergence | Reason::NonFinite(_) => true,
@@ -341,6 +344,11 @@ mod tests {
             assert_eq!(auto.clone().after(Method::Cg, &reason, false), None, "{reason}");
         }
         assert_eq!(auto.after(Method::Cg, &Reason::MaxIters, true), None);
+        // what is not definite has no multigrid
+        let mut indefinite = chain(&Setup::default(), true, None).1;
+        let direction = Reason::IndefiniteOperator(Indefinite::Direction { iteration: 3, curvature: -1.0 });
+        assert_eq!(indefinite.after(Method::Cg, &direction, false).unwrap().method, Method::Minres);
+        assert_eq!(indefinite.may_be_slow(), [false; 2]);
         // what was asked for stays
         for setup in [Setup::default().with_precond(Precond::Jacobi), Setup::default().with_method(Method::Cg)] {
             assert_eq!(chain(&setup, true, None).1.may_be_slow(), [false; 2]);

@@ -141,7 +141,7 @@ fn several_gpus_by_the_command() {
         let b = gallery::random_vector(a.n_rows(), 3);
         place.write("b.mtx", array(std::slice::from_ref(&b)));
         let solve = |devices: &str| {
-            let args = format!("solve {name} b.mtx {rest} --method cg --precond amg --precision {precision}");
+            let args = format!("solve {name} -b b.mtx {rest} --method cg --precond amg --precision {precision}");
             let mut command = place.command(&format!("{args} --rtol 1e-9 --devices {devices} --json -o x.mtx"));
             command.env("DECLIVE_SHAPE", "gpu");
             let json = Run::of(command, "").ends(0).json();
