@@ -70,10 +70,18 @@ impl Scalars {
 
     /// Whether a scalar is formed of one of the sums that `is_pending` names.
     pub(crate) fn awaits(&self, node: Node, is_pending: &dyn Fn(usize) -> bool) -> bool {
-        match self.form(node) {
-            Form::Sum(sum) => is_pending(sum),
-            form => form.parts().any(|part| self.awaits(part, is_pending)),
+        // each scalar once, of however many it is a part
+        let (mut seen, mut left) = (vec![false; node.0 + 1], vec![node]);
+        while let Some(node) = left.pop() {
+            if std::mem::replace(&mut seen[node.0], true) {
+                continue;
+            }
+            match self.form(node) {
+                Form::Sum(sum) if is_pending(sum) => return true,
+                form => left.extend(form.parts()),
+            }
         }
+        false
     }
 
     /// The values of all scalars, where sums and carried scalars have these. A sum that is not known yet is NaN, and so is what is
@@ -120,5 +128,15 @@ mod tests {
         assert_eq!(all.add(Form::Over(sum, carried)), ratio, "the same form is the same scalar");
         assert!(all.awaits(negative, &|k| k == 1) && !all.awaits(negative, &|k| k == 0));
         assert!(!all.awaits(carried, &|_| true));
+    }
+
+    #[test]
+    fn scalars_are_visited_once() {
+        let mut all = Scalars::default();
+        let mut node = all.add(Form::Sum(3));
+        for _ in 0..200 {
+            node = all.add(Form::Plus(node, node));
+        }
+        assert!(all.awaits(node, &|k| k == 3) && !all.awaits(node, &|k| k == 2));
     }
 }
