@@ -1,4 +1,4 @@
-//! The levels of a matrix, made where the cycle is applied: by a device that works alone, or by the host.
+//! The levels of a matrix, made where the cycle is applied: by GPUs, or by the host.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 

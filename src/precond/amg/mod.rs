@@ -1,5 +1,5 @@
 //! Smoothed aggregation multigrid for symmetric positive definite matrices (Vaněk, Mandel and Brezina 1996, doi 10.1007/BF02238511), on
-//! the host, by all threads. A GPU that works alone makes [the same levels](on_device) and applies them there.
+//! the host, by all threads. A GPU makes [the same levels](on_device) and applies them; several share large ones.
 //!
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
 //! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
