@@ -53,13 +53,13 @@ KERNEL void owned_columns(uint n, uint first, uint owned, __global const uint *r
         to[e] = min(columns[e] - first, owned);
 }
 
-/* Marks the columns of n entries that are others'. */
+/* Marks the columns of n entries that are others', of which several entries may have the same. */
 KERNEL void others_mark(uint n, uint first, uint owned, __global const uint *restrict columns,
                         __global uint *restrict marks)
 {
     EACH_ROW(e, n) {
         if (columns[e] - first >= owned)
-            marks[columns[e]] = 1;
+            atomic_or(&marks[columns[e]], 1u);
     }
 }
 
