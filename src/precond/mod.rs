@@ -29,6 +29,7 @@ use rayon::prelude::*;
 use crate::backend::Backend;
 use crate::backend::text::{Preconditioner, Recorder, Scalar, Vector};
 use crate::comm::Communicator;
+use crate::device::Info;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::named::named;
@@ -119,14 +120,21 @@ impl Precond {
         matches!(self, Self::BlockJacobi | Self::Fsai | Self::Ilu0 | Self::Chebyshev)
     }
 
-    /// The matrices of its own that it multiplies by, for `factor` times a matrix that a method needs it for.
+    /// The matrices of its own that it multiplies by, for `factor` times a matrix that a method needs it for. One of these devices may make
+    /// them.
     ///
     /// # Errors
     /// What may be wrong with the matrix.
-    pub(crate) fn matrices(self, a: &Csr, factor: f64, needs: Needs) -> Result<Vec<Csr>> {
+    pub(crate) fn matrices<'a>(
+        self,
+        a: &Csr,
+        factor: f64,
+        needs: Needs,
+        devices: impl IntoIterator<Item = &'a Info>,
+    ) -> Result<Vec<Csr>> {
         Ok(match self {
             Self::BlockJacobi => vec![block_jacobi::inverse(a, factor, needs)?],
-            Self::Fsai => in_single(fsai::factors(a, factor, fsai::USUAL)?),
+            Self::Fsai => in_single(fsai::factors(a, factor, fsai::USUAL, devices)?),
             Self::Ilu0 => in_single(ilu::inverses(a, factor, ilu::USUAL)?),
             Self::None | Self::Jacobi | Self::Amg | Self::Chebyshev | Self::Transversal => Vec::new(),
         })

@@ -143,7 +143,7 @@ impl Ranks<'static> {
         let rows = rows.map_or_else(|| whole.rows(), Ok)?;
         let before = preparing.end();
         let making = setup.method.applies(setup.precond).then(|| stage("precond"));
-        let own = whole.of_preconditioner(&rows)?;
+        let own = whole.of_preconditioner(&rows, &placement.devices)?;
         let making = making.map_or(Duration::ZERO, |making| making.end());
         let preparing = stage("prepare");
         let matrices = whole.matrices(rows, own)?;

@@ -136,18 +136,18 @@ impl Whole {
         Ok([rows].into_iter().chain(transpose).chain(of_preconditioner.into_iter().map(Arc::new)).collect())
     }
 
-    /// What the preconditioner multiplies by beside A, which is `rows`.
+    /// What the preconditioner multiplies by beside A, which is `rows`; ranks will have these devices.
     ///
     /// # Errors
     /// What may be wrong with A for that preconditioner.
-    pub(crate) fn of_preconditioner(&self, rows: &Csr) -> Result<Vec<Csr>> {
+    pub(crate) fn of_preconditioner(&self, rows: &Csr, devices: &[Option<Info>]) -> Result<Vec<Csr>> {
         let Setup { method, precond, ref near_null, .. } = self.setup;
         if !method.applies(precond) {
             return Ok(Vec::new());
         }
         let unknowns = near_null.as_ref().map(NearNull::unknowns);
         let needs = Needs { is_definite: method.needs_symmetric(), is_complex: self.setup.is_complex, unknowns };
-        precond.matrices(rows, self.factor, needs)
+        precond.matrices(rows, self.factor, needs, devices.iter().flatten())
     }
 
     /// How many entries its matrices have, among all.

@@ -6,8 +6,11 @@
 //! (Janna and Ferronato 2011, doi 10.1137/100810368): of the columns where the gradient A gᵀ of ψ is largest, some at a time come in, as long
 //! as each of them lowers ψ by a part that counts. Rows are independent of each other.
 
+mod on_device;
+
 use rayon::prelude::*;
 
+use crate::device::Info;
 use crate::error::Result;
 use crate::matrix::Csr;
 
@@ -34,31 +37,62 @@ const LONG: usize = 1024;
 /// Rows that a thread makes at a time.
 const PIECE: usize = 256;
 
-/// G and Gᵀ of `factor` A. Where what a row needs of A is not positive definite, the row is that of the diagonal: the method will see that A
-/// is not.
+/// G and Gᵀ of `factor` A, made on one of these devices if it is a GPU, else on the host. Where what a row needs of A is not positive definite,
+/// the row is that of the diagonal: the method will see that A is not.
 ///
 /// # Errors
 /// Not enough memory.
-pub(super) fn factors(a: &Csr, factor: f64, limits: Limits) -> Result<[Csr; 2]> {
+pub(super) fn factors<'a>(
+    a: &Csr,
+    factor: f64,
+    limits: Limits,
+    devices: impl IntoIterator<Item = &'a Info>,
+) -> Result<[Csr; 2]> {
     let n = a.n_rows();
-    let size = |d: f64| if d == 0.0 { 1.0 } else { d.abs() };
-    let scale: Vec<f64> = a.diagonal().par_iter().map(|d| 1.0 / (size(*d).sqrt() * factor.sqrt())).collect();
-    let system = System { a, factor, scale };
-    let rows_of = |row: &mut Row, first: usize| {
-        let (mut lengths, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        for i in first..n.min(first + PIECE) {
-            let before = columns.len();
-            row.make(&system, i, limits, |column, value| {
-                columns.push(column);
-                values.push(value);
-            });
-            lengths.push(columns.len() - before);
-        }
-        (lengths, columns, values)
+    let system = System::of(a, factor);
+    let g = match on_device::factor(devices, &system, limits) {
+        Some(pieces) => joined(n, pieces),
+        None => joined(n, rows_by_pieces(&system, limits, n, |k| k)),
     };
-    let g = by_pieces(n, PIECE, || Row::new(n), rows_of);
     let transpose = g.transposed()?;
     Ok([g, transpose])
+}
+
+/// These rows, one behind the other.
+fn rows(system: &System<'_>, limits: Limits, rows: &[usize]) -> Piece {
+    let mut all = Piece::default();
+    for (lengths, columns, values) in rows_by_pieces(system, limits, rows.len(), |k| rows[k]) {
+        all.0.extend(lengths);
+        all.1.extend(columns);
+        all.2.extend(values);
+    }
+    all
+}
+
+/// `count` rows, of which the k-th is row `row`(k).
+fn rows_by_pieces(
+    system: &System<'_>,
+    limits: Limits,
+    count: usize,
+    row: impl Fn(usize) -> usize + Sync,
+) -> Vec<Piece> {
+    pieces(
+        count,
+        PIECE,
+        || Row::new(system.a.n_rows()),
+        |of_row, first| {
+            let (mut lengths, mut columns, mut values) = Piece::default();
+            for k in first..count.min(first + PIECE) {
+                let before = columns.len();
+                of_row.make(system, row(k), limits, |column, value| {
+                    columns.push(column);
+                    values.push(value);
+                });
+                lengths.push(columns.len() - before);
+            }
+            (lengths, columns, values)
+        },
+    )
 }
 
 /// Lengths of rows, columns and values.
@@ -71,23 +105,42 @@ pub(super) fn by_pieces<S>(
     scratch: impl Fn() -> S + Sync + Send,
     make: impl Fn(&mut S, usize) -> Piece + Sync + Send,
 ) -> Csr {
+    joined(n, pieces(n, piece, scratch, make))
+}
+
+/// These pieces one by one.
+fn pieces<S>(
+    n: usize,
+    piece: usize,
+    scratch: impl Fn() -> S + Sync + Send,
+    make: impl Fn(&mut S, usize) -> Piece + Sync + Send,
+) -> Vec<Piece> {
     let firsts: Vec<usize> = (0..n).step_by(piece).collect();
-    joined(n, firsts.into_par_iter().map_init(scratch, make).collect())
+    firsts.into_par_iter().map_init(scratch, make).collect()
 }
 
 /// Pieces one after the other.
 fn joined(n: usize, pieces: Vec<Piece>) -> Csr {
-    let entries = pieces.iter().map(|(_, columns, _)| columns.len()).sum();
-    let (mut row_ptr, mut col_idx, mut values) = (vec![0], Vec::with_capacity(entries), Vec::with_capacity(entries));
-    for (lengths, columns, of_piece) in pieces {
-        let mut end = col_idx.len();
-        row_ptr.extend(lengths.into_iter().map(|len| {
-            end += len;
-            end
-        }));
-        col_idx.extend(columns);
-        values.extend(of_piece);
+    let mut row_ptr = Vec::with_capacity(n + 1);
+    row_ptr.push(0);
+    let mut end = 0;
+    row_ptr.extend(pieces.iter().flat_map(|(lengths, ..)| lengths).map(|len| {
+        end += len;
+        end
+    }));
+    let (mut col_idx, mut values) = (vec![0; end], vec![0.0; end]);
+    let (mut columns_left, mut values_left) = (col_idx.as_mut_slice(), values.as_mut_slice());
+    let mut places = Vec::with_capacity(pieces.len());
+    for (_, columns, _) in &pieces {
+        let (own_columns, own_values);
+        (own_columns, columns_left) = columns_left.split_at_mut(columns.len());
+        (own_values, values_left) = values_left.split_at_mut(columns.len());
+        places.push((own_columns, own_values));
     }
+    places.into_par_iter().zip(pieces).for_each(|((to_columns, to_values), (_, columns, values))| {
+        to_columns.copy_from_slice(&columns);
+        to_values.copy_from_slice(&values);
+    });
     Csr::assembled(n, n, row_ptr, col_idx, values)
 }
 
@@ -99,7 +152,13 @@ struct System<'a> {
     scale: Vec<f64>,
 }
 
-impl System<'_> {
+impl<'a> System<'a> {
+    fn of(a: &'a Csr, factor: f64) -> Self {
+        let size = |d: f64| if d == 0.0 { 1.0 } else { d.abs() };
+        let scale = a.diagonal().par_iter().map(|d| 1.0 / (size(*d).sqrt() * factor.sqrt())).collect();
+        Self { a, factor, scale }
+    }
+
     fn is_long(&self, i: usize) -> bool {
         self.a.row(i).0.len() > LONG
     }
@@ -234,15 +293,14 @@ impl Row {
         }
         for k in 0..size {
             let row = &l[k * (k + 1) / 2..(k + 1) * (k + 2) / 2];
-            let known: f64 = row[..k].iter().zip(&*new).map(|(l, v)| l * v).sum();
-            new[k] = (new[k] - known) / row[k];
+            new[k] = row[..k].iter().zip(&*new).fold(new[k], |left, (l, v)| left - l * v) / row[k];
         }
-        let left = pivot - new.iter().map(|v| v * v).sum::<f64>();
+        let left = new.iter().fold(pivot, |left, v| left - v * v);
         if left <= TINY || !left.is_finite() {
             return;
         }
         let root = left.sqrt();
-        f.push((rhs - new.iter().zip(&*f).map(|(v, f)| v * f).sum::<f64>()) / root);
+        f.push(new.iter().zip(&*f).fold(rhs, |left, (v, f)| left - v * f) / root);
         l.extend(&*new);
         l.push(root);
         place[column] = size as u32;
@@ -289,26 +347,26 @@ mod tests {
     #[test]
     fn two_rows_by_hand() {
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![4.0, 2.0, 2.0, 5.0]).unwrap();
-        let [g, transpose] = factors(&a, 1.0, USUAL).unwrap();
+        let [g, transpose] = factors(&a, 1.0, USUAL, None).unwrap();
         assert_eq!((g.row_ptr(), g.col_idx()), (&[0, 1, 3][..], &[0, 0, 1][..]));
         let close = |found: &[f64], expected: [f64; 3]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15);
         assert!(close(g.values(), [0.5, -0.25, 0.5]), "{:?}", g.values());
         assert_eq!(transpose, g.transposed().unwrap());
         // (4 A)⁻¹ = ¼ Gᵀ G
-        assert!(close(factors(&a, 4.0, USUAL).unwrap()[0].values(), [0.25, -0.125, 0.25]));
+        assert!(close(factors(&a, 4.0, USUAL, None).unwrap()[0].values(), [0.25, -0.125, 0.25]));
     }
 
     /// [2 −1 0; −1 2 −1; 0 −1 2]: the last row of L⁻¹ has an entry where A has none.
     #[test]
     fn three_rows_by_hand() {
         let a = gallery::tridiagonal(3).unwrap();
-        let [g, _] = factors(&a, 1.0, ALL).unwrap();
+        let [g, _] = factors(&a, 1.0, ALL, None).unwrap();
         let expected = [0.5f64.sqrt(), (1.0f64 / 6.0).sqrt(), (2.0f64 / 3.0).sqrt(), 1.0, 2.0, 3.0];
         let found: Vec<f64> =
             g.values().iter().enumerate().map(|(k, v)| if k < 3 { *v } else { v * 12f64.sqrt() }).collect();
         assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-14), "{found:?}");
         // with one entry, the row has the least ψ that a pattern of one column allows
-        let [g, _] = factors(&a, 1.0, Limits { entries: 1, ..ALL }).unwrap();
+        let [g, _] = factors(&a, 1.0, Limits { entries: 1, ..ALL }, None).unwrap();
         assert_eq!(g.row(2).0, [1, 2]);
         assert!((g.row(2).1[1] - (2.0f64 / 3.0).sqrt()).abs() < 1e-15);
     }
@@ -316,9 +374,42 @@ mod tests {
     #[test]
     fn not_definite() {
         let a = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, 2.0, 2.0, -4.0]).unwrap();
-        assert_eq!(factors(&a, 1.0, USUAL).unwrap()[0].values(), [1.0, 0.5]);
+        assert_eq!(factors(&a, 1.0, USUAL, None).unwrap()[0].values(), [1.0, 0.5]);
         let none = Csr::new(2, 2, vec![0, 0, 0], vec![], vec![]).unwrap();
-        assert_eq!(factors(&none, 1.0, USUAL).unwrap()[0].values(), [1.0, 1.0]);
+        assert_eq!(factors(&none, 1.0, USUAL, None).unwrap()[0].values(), [1.0, 1.0]);
+    }
+
+    /// The bits of the host's, rounded.
+    #[test]
+    fn rows_of_a_device() {
+        let device = crate::device::list().devices.remove(0);
+        // the last rows are longer than any table, and as long as they may be to tell which columns come next
+        let mut arrow: Vec<(u32, u32, f64)> = (0..2600).map(|i| (i, i, 4.0)).collect();
+        arrow.extend((0..2500).flat_map(|i| [(2599, i, -0.05), (i, 2599, -0.05)]));
+        arrow.extend((0..2500).step_by(3).flat_map(|i| [(2550, i, 0.1), (i, 2550, 0.1)]));
+        let [rows, columns] =
+            [|e: &(u32, u32, f64)| e.0, |e: &(u32, u32, f64)| e.1].map(|of| arrow.iter().map(of).collect::<Vec<_>>());
+        let values: Vec<f64> = arrow.iter().map(|e| e.2).collect();
+        let arrow = Csr::from_triplets(2600, 2600, &rows, &columns, &values).unwrap();
+        let none = Csr::new(3, 3, vec![0; 4], vec![], vec![]).unwrap();
+        let turned = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, 2.0, 2.0, -4.0]).unwrap();
+        let mut all = vec![gallery::poisson2d([17, 13]).unwrap(), turned, gallery::tridiagonal(1).unwrap()];
+        all.extend([2, 31, 400].map(|n| gallery::random_spd(n, 7, n as u64).unwrap()));
+        let check = |a: &Csr, limits: Limits| {
+            let system = System::of(a, 3.0);
+            let made = joined(a.n_rows(), on_device::made(&device, &system, limits).unwrap().unwrap());
+            let expected = joined(a.n_rows(), rows_by_pieces(&system, limits, a.n_rows(), |k| k));
+            assert_eq!((made.row_ptr(), made.col_idx()), (expected.row_ptr(), expected.col_idx()), "{limits:?}");
+            let rounded = expected.values().iter().map(|v| f64::from(*v as f32));
+            assert!(made.values().iter().copied().eq(rounded), "{} rows, {limits:?}", a.n_rows());
+        };
+        check(&arrow, USUAL);
+        for a in &all {
+            check(a, USUAL);
+            check(a, Limits { at_once: 1, ..USUAL });
+            check(a, Limits { entries: 3, at_once: 2, gain: 0.0 });
+        }
+        assert!(on_device::factor(&[device], &System::of(&none, 1.0), USUAL).is_none());
     }
 
     proptest! {
@@ -327,7 +418,7 @@ mod tests {
         #[test]
         fn the_diagonal_is_one(seed in 0u64..1000, n in 2usize..40, degree in 1usize..6, entries in 0usize..12) {
             let a = gallery::random_spd(n, degree, seed).unwrap();
-            let [g, _] = factors(&a, 1.0, Limits { entries, at_once: 2, gain: 1e-4 }).unwrap();
+            let [g, _] = factors(&a, 1.0, Limits { entries, at_once: 2, gain: 1e-4 }, None).unwrap();
             for (i, row) in applied(&a, &g).iter().enumerate() {
                 prop_assert!((row[i] - 1.0).abs() < 1e-12);
             }
@@ -337,7 +428,7 @@ mod tests {
         #[test]
         fn the_whole_triangle_gives_the_identity(seed in 0u64..1000, n in 2usize..30) {
             let a = gallery::random_spd(n, 3, seed).unwrap();
-            let [g, _] = factors(&a, 1.0, ALL).unwrap();
+            let [g, _] = factors(&a, 1.0, ALL, None).unwrap();
             for (i, row) in applied(&a, &g).iter().enumerate() {
                 for (j, v) in row.iter().enumerate() {
                     prop_assert!((v - f64::from(i == j)).abs() < 1e-10, "{i}, {j}: {v}");
