@@ -33,6 +33,7 @@
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
+//! | [`fdtd`] | electromagnetic fields in time |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
 //! | [`experiments`] | where the time of solves goes |
@@ -41,10 +42,10 @@
 //!
 //! | feature, all of them default | what needs it |
 //! |---|---|
-//! | `cli` | the command `declive`; brings `compression` and `picture` |
+//! | `cli` | the command `declive`, and problems of [`fdtd`] as files; brings `compression` and `picture` |
 //! | `compression` | compressed files: `.mtx.gz` and the like, deflated arrays of `.npz` |
 //! | `interchange` | [`matrix::interchange`], with the crates that it is about |
-//! | `picture` | [`matrix::spy`] |
+//! | `picture` | [`matrix::spy`], pictures of [`fdtd`] |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks synchronise, `backend`, `operator` and `precond` are what a
 //! rank can do, `krylov` has the methods, `runtime` the ranks that follow them, `schedule` says which devices work on which
@@ -63,6 +64,7 @@ pub mod device;
 mod direct;
 pub mod error;
 pub mod experiments;
+pub mod fdtd;
 mod kernels;
 mod krylov;
 pub mod matrix;

@@ -97,7 +97,7 @@ pub trait Real:
 }
 
 /// Only `f32` and `f64` have it.
-pub trait Sealed: crate::memory::Plain {}
+pub trait Sealed: crate::memory::Plain + bytemuck::Zeroable {}
 impl Sealed for f32 {}
 impl Sealed for f64 {}
 

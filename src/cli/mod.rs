@@ -7,6 +7,7 @@ mod duration;
 mod exit;
 mod experiments;
 mod failure;
+mod fdtd;
 mod generate;
 mod info;
 mod input;
@@ -57,6 +58,7 @@ A short tour:
   declive solve A.mtx --json                    for scripts
   declive convert A.mtx A.npz                   a form that is read much faster
   declive tune                                  how each kernel runs fastest on each device
+  declive fdtd data/fdtd/lens.toml -o lens      electromagnetic waves in time
   declive bench                                 where the time of an iteration goes
   declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
 
@@ -66,6 +68,7 @@ Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
 #[derive(Debug, Subcommand)]
 enum Command {
     Solve(Box<solve::Args>),
+    Fdtd(fdtd::Args),
     Info(info::Args),
     Convert(convert::Args),
     Devices(devices::Args),
@@ -87,6 +90,7 @@ pub(crate) fn main() -> ExitCode {
     let quiet = match &cli.command {
         Command::Solve(args) => args.quiet,
         Command::Convert(args) => args.quiet,
+        Command::Fdtd(args) => args.quiet,
         _ => false,
     };
     start_logging(cli.verbose, quiet);
@@ -97,6 +101,7 @@ pub(crate) fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Solve(args) => solve::run(*args),
+        Command::Fdtd(args) => fdtd::run(args),
         Command::Info(args) => info::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),

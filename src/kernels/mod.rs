@@ -15,6 +15,7 @@ pub(crate) mod csr;
 pub(crate) mod cycle;
 pub(crate) mod dictionary;
 pub(crate) mod dot;
+pub(crate) mod fdtd;
 pub(crate) mod fsai;
 pub(crate) mod halo;
 pub(crate) mod live;

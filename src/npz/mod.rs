@@ -41,5 +41,5 @@ mod write;
 pub use crate::error::npz::{Error, ErrorKind};
 pub use element::Element;
 pub use read::{Matrix, is_npz, map, map_with, read, read_with};
-pub use vectors::{is_npy, read_vectors, write_vectors};
+pub use vectors::{is_npy, read_vectors, write_array, write_vectors};
 pub use write::{write, write_any};

@@ -121,6 +121,21 @@ pub fn write_vectors<T: Element>(mut out: impl Write, columns: &[&[T]]) -> io::R
     columns.iter().try_for_each(|column| out.write_all(bytemuck::cast_slice(column)))
 }
 
+/// Writes an array of any dimensions, whose first index runs fastest.
+///
+/// # Errors
+/// What `out` gives.
+///
+/// # Panics
+/// If there is not a value for each place.
+pub fn write_array<T: Element>(mut out: impl Write, shape: &[usize], values: &[T]) -> io::Result<()> {
+    assert_eq!(shape.iter().product::<usize>(), values.len(), "values of an array");
+    let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
+    out.write_all(&header::write(&format!("{order}{}", T::NAME), true, &format!("({})", shape.trim_end())))?;
+    out.write_all(bytemuck::cast_slice(values))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +162,16 @@ mod tests {
         }
         let complex = [Complex64::new(1.0, -2.0), Complex64::new(0.0, 3.0)];
         assert_eq!(read(&written(&[&complex])).unwrap(), AnyVectors::Complex(vec![complex.to_vec()]));
+    }
+
+    #[test]
+    fn arrays_of_several_dimensions() {
+        let mut bytes = Vec::new();
+        write_array(&mut bytes, &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        assert_eq!(read(&bytes).unwrap(), AnyVectors::Real(vec![vec![1.0, 2.0, 3.0], vec![4.0, 5.0, 6.0]]));
+        let mut bytes = Vec::new();
+        write_array(&mut bytes, &[1, 2, 1], &[1.0, 2.0]).unwrap();
+        assert_eq!(Header::parse(&bytes).unwrap().shape, [1, 2, 1]);
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
 pub(crate) mod exchange;
+pub(crate) mod fdtd;
+pub(crate) mod fdtd_html;
 mod flags;
 mod html;
 pub(crate) mod info;

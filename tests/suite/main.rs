@@ -21,6 +21,7 @@ mod direct;
 mod exchange;
 mod factored;
 mod faults;
+mod fdtd;
 mod formats;
 mod gallery;
 mod gmres;

@@ -17,6 +17,7 @@ const PAGES: &[(&str, &str)] = &[
     ("README.md", README),
     ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
     ("docs/command.md", COMMAND),
+    ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
     ("docs/architecture.md", ARCHITECTURE),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
     ("data/README.md", include_str!("../../data/README.md")),
@@ -73,7 +74,7 @@ fn row(first: &str) -> Vec<&'static str> {
 #[test]
 fn every_option_exists() {
     let bench = ["bench", "bench exchange", "bench precond", "bench primitives"];
-    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate"].into_iter().chain(bench);
+    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts
     let benches = [include_str!("../../benches/iteration.rs"), include_str!("../../benches/peers/compare.py")].concat();
