@@ -11,33 +11,30 @@
  * GPU shape: a work-item has a cell, and its neighbour the next one. CPU shape: a work-item has some rows.
  */
 #if SHAPE_CPU
-#define EACH_CELL(...)                                                                                                 \
+#define EACH_CELL                                                                                                      \
     for (uint row = (uint)((ulong)rows * get_group_id(0) / get_num_groups(0)),                                         \
               row_end = (uint)((ulong)rows * (get_group_id(0) + 1) / get_num_groups(0));                               \
          row < row_end; row++)                                                                                         \
-        for (uint x = 0; x < nx; x++) {                                                                                \
-            const uint cell = first + row * nx + x;                                                                    \
-            __constant const real *f = factors + 4 * index[cell];                                                      \
-            __VA_ARGS__                                                                                                \
-        }
+        for (uint x = 0, cell = first + row * nx; x < nx; x++, cell++)
 #else
-#define EACH_CELL(...)                                                                                                 \
-    for (uint item = get_global_id(0); item < rows * nx; item += get_global_size(0)) {                                 \
-        const uint cell = first + item, x = cell % nx;                                                                 \
-        __constant const real *f = factors + 4 * index[cell];                                                          \
-        __VA_ARGS__                                                                                                    \
-    }
+#define EACH_CELL                                                                                                      \
+    for (uint item = get_global_id(0), cell = first + item, x = cell % nx; item < rows * nx;                           \
+         item += get_global_size(0), cell = first + item, x = cell % nx)
 #endif
+
+/* The factors of a cell's material. */
+#define FACTORS __constant const real *f = factors + 4 * index[cell];
 
 /* Hz of Ex and Ey. Reads 3 elements a cell, writes 1. */
 KERNEL void fdtd_te_h(uint first, uint rows, uint nx, __global real *restrict hz, __global const real *restrict ex,
                       __global const real *restrict ey, __global const uchar *restrict index,
                       __constant const real *factors)
 {
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + nx;
         hz[h] = f[0] * hz[h] + (f[2] * (ex[cell + nx] - ex[cell]) - f[1] * (ey[cell + 1] - ey[cell]));
-    })
+    }
 }
 
 /* Ex and Ey of Hz. Reads 3, writes 2. */
@@ -45,13 +42,14 @@ KERNEL void fdtd_te_e(uint first, uint rows, uint nx, uint wall, __global const 
                       __global real *restrict ex, __global real *restrict ey, __global const uchar *restrict index,
                       __constant const real *factors)
 {
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + nx;
         const real new_x = f[0] * ex[cell] + f[2] * (hz[h] - hz[h - nx]);
         const real new_y = f[0] * ey[cell] - f[1] * (hz[h] - hz[h - 1]);
         ex[cell] = cell < wall ? (real)0 : new_x;
         ey[cell] = x == 0 ? (real)0 : new_y;
-    })
+    }
 }
 
 /* Hx and Hy of Ez. Reads 3, writes 2. */
@@ -59,11 +57,12 @@ KERNEL void fdtd_tm_h(uint first, uint rows, uint nx, __global real *restrict hx
                       __global const real *restrict ez, __global const uchar *restrict index,
                       __constant const real *factors)
 {
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + nx;
         hx[h] = f[0] * hx[h] - f[2] * (ez[cell + nx] - ez[cell]);
         hy[h] = f[0] * hy[h] + f[1] * (ez[cell + 1] - ez[cell]);
-    })
+    }
 }
 
 /* Ez of Hx and Hy. Reads 3, writes 1. */
@@ -71,11 +70,12 @@ KERNEL void fdtd_tm_e(uint first, uint rows, uint nx, uint wall, __global const 
                       __global const real *restrict hy, __global real *restrict ez,
                       __global const uchar *restrict index, __constant const real *factors)
 {
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + nx;
         const real new_z = f[0] * ez[cell] + (f[1] * (hy[h] - hy[h - 1]) - f[2] * (hx[h] - hx[h - nx]));
         ez[cell] = x == 0 || cell < wall ? (real)0 : new_z;
-    })
+    }
 }
 
 /* H of E in three dimensions, planes of `plane` cells. Reads 6, writes 3. */
@@ -84,13 +84,14 @@ KERNEL void fdtd_3d_h(uint first, uint rows, uint nx, uint plane, __global real 
                       __global const real *restrict ey, __global const real *restrict ez,
                       __global const uchar *restrict index, __constant const real *factors)
 {
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + plane;
         const real x0 = ex[cell], y0 = ey[cell], z0 = ez[cell];
         hx[h] = f[0] * hx[h] + (f[3] * (ey[cell + plane] - y0) - f[2] * (ez[cell + nx] - z0));
         hy[h] = f[0] * hy[h] + (f[1] * (ez[cell + 1] - z0) - f[3] * (ex[cell + plane] - x0));
         hz[h] = f[0] * hz[h] + (f[2] * (ex[cell + nx] - x0) - f[1] * (ey[cell + 1] - y0));
-    })
+    }
 }
 
 /* E of H in three dimensions, ny rows in a plane. Reads 6, writes 3. */
@@ -100,7 +101,8 @@ KERNEL void fdtd_3d_e(uint first, uint rows, uint nx, uint ny, uint wall, __glob
                       __global const uchar *restrict index, __constant const real *factors)
 {
     const uint plane = nx * ny;
-    EACH_CELL({
+    EACH_CELL {
+        FACTORS
         const uint h = cell + plane;
         const uint y = cell / nx % ny;
         const real x0 = hx[h], y0 = hy[h], z0 = hz[h];
@@ -110,7 +112,7 @@ KERNEL void fdtd_3d_e(uint first, uint rows, uint nx, uint ny, uint wall, __glob
         ex[cell] = y == 0 || cell < wall ? (real)0 : new_x;
         ey[cell] = x == 0 || cell < wall ? (real)0 : new_y;
         ez[cell] = x == 0 || y == 0 ? (real)0 : new_z;
-    })
+    }
 }
 
 /* The part of 0..n that a work-item has: neighbours on a GPU, a chunk on a CPU. */

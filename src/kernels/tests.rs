@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::csr::{BlockSet, CsrRows};
@@ -374,6 +376,19 @@ fn every_kernel_in_the_sources_is_in_the_table() {
         let declared = source.matches("KERNEL void ").count();
         let macros = source.matches("KERNEL void NAME").count();
         assert_eq!(declared - macros, kernels.len(), "{file} has kernels that the table lacks");
+    }
+}
+
+/// Some drivers, such as NVIDIA's, refuse macros with `...`, which OpenCL C has not.
+#[test]
+fn no_source_has_variadic_macros() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cl");
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 20);
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let mut macros = source.lines().filter(|line| line.starts_with("#define"));
+        assert!(!macros.any(|line| line.contains("...")), "{} has a macro of any arguments", file.display());
     }
 }
 
