@@ -2,7 +2,8 @@
 //!
 //! A solve that has met its test tells of its last method: of one that took over, what it would have taken from the start, by the decades
 //! that it has made the residual smaller. What was asked for by name tells, too, once `auto` has: else a method might be taken for the
-//! fastest that was never compared with any. The choice depends on numbers in the store alone, so that equal runs decide alike.
+//! fastest that was never compared with any. The first solve also leaves a forecast of what may take less: where it does, the next one tries
+//! that, and then the time of both is known. The choice depends on numbers in the store alone, so that equal runs decide alike.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -37,6 +38,12 @@ const FEW_DECADES: f64 = 1.0;
 /// What a time has to be of that by the diagonal, which is as good as any where there is little to gain.
 const GAIN: f64 = 0.9;
 
+/// What the time of multigrid is forecast to be, of that of the iterations by the diagonal which it takes at worst.
+const HOPED: f64 = 0.5;
+
+/// The same of two methods for any matrix: BiCGSTAB(2) moves fewer vectors than IDR(4), but more often needs more products.
+const FEWER_VECTORS: f64 = 0.7;
+
 /// Methods that `auto` may begin with, beside factors: not others that do the same.
 const METHODS: [Method; 4] = [Method::Cg, Method::Minres, Method::Idr, Method::Bicgstab2];
 
@@ -53,6 +60,8 @@ pub struct Took {
     pub iterations: u64,
     /// Seconds of the preconditioner's set-up and the iterations.
     pub seconds: f64,
+    /// Whether nobody has tried it: it is expected to take that.
+    pub is_forecast: bool,
 }
 
 /// What is remembered of a system.
@@ -68,9 +77,16 @@ pub struct Remembered {
 impl fmt::Display for Remembered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |took: &Took| format!("{} by {}", took.candidate.method, took.candidate.precond);
-        write!(f, "{}, which took {} last time", name(&self.best), Seconds(self.best.seconds))?;
+        let (best, seconds) = (name(&self.best), Seconds(self.best.seconds));
+        if self.best.is_forecast {
+            write!(f, "{best}, which was never tried and may take {seconds}")?;
+        } else {
+            write!(f, "{best}, which took {seconds} last time")?;
+        }
         if !self.others.is_empty() {
-            let others = self.others.iter().map(|took| format!("{}: {}", name(took), Seconds(took.seconds)));
+            let guess = |took: &Took| if took.is_forecast { "perhaps " } else { "" };
+            let others =
+                self.others.iter().map(|took| format!("{}: {}{}", name(took), guess(took), Seconds(took.seconds)));
             write!(f, " ({})", others.collect::<Vec<_>>().join(", "))?;
         }
         Ok(())
@@ -110,7 +126,7 @@ fn took(time: &SolveTime, decades: f64) -> Option<Took> {
     let Candidate { method, precond } = candidate;
     let is_possible = is_begun_with(method) && method.takes(precond);
     let (iterations, seconds) = time.scaled_to(decades);
-    is_possible.then_some(Took { candidate, iterations, seconds })
+    is_possible.then_some(Took { candidate, iterations, seconds, is_forecast: time.is_forecast })
 }
 
 /// Whether a matrix of which this is known can have the method and its preconditioner.
@@ -152,8 +168,9 @@ impl Memory {
         Remembered::of(known.solve(&self.key).filter(|_| self.is_free)?)
     }
 
-    /// Keeps what an attempt has taken that met the test, and forgets one that failed.
-    pub(super) fn keep(self, met: Option<(SolveTime, f64)>, failed: Option<Candidate>) {
+    /// Keeps what an attempt has taken that met the test, and forgets one that failed. Of the first solve it keeps a forecast, too, where
+    /// multigrid takes at worst as long as so many iterations of this one.
+    pub(super) fn keep(self, met: Option<(SolveTime, f64)>, failed: Option<Candidate>, multigrid: Option<u64>) {
         if !self.measures {
             return;
         }
@@ -162,7 +179,9 @@ impl Memory {
         if old.is_none() && !self.is_free {
             return;
         }
-        if let Some(new) = updated(old, self.key, met, failed) {
+        let untried = met.as_ref().filter(|_| old.is_none()).and_then(|(time, _)| untried(time, multigrid));
+        if let Some(mut new) = updated(old, self.key, met, failed) {
+            new.times.splice(0..0, untried);
             self.store.insert_solve(&self.owner, new);
         }
     }
@@ -198,6 +217,24 @@ fn hash(near_null: &NearNull, a: &Csr) -> String {
     let elements = rows.flat_map(|row| (0..near_null.width()).map(move |k| near_null.at(row, k).to_le_bytes()));
     let sizes = [near_null.unknowns(), near_null.width()].map(|size| (size as u64).to_le_bytes());
     format!("{:.16}", Digest::of([sizes.as_flattened(), elements.collect::<Vec<_>>().as_flattened()]))
+}
+
+/// What may take less than this, and how long.
+fn untried(time: &SolveTime, multigrid: Option<u64>) -> Option<SolveTime> {
+    let (method, precond, part) = match time.method.as_str() {
+        "cg" if time.precond == Precond::Jacobi.name() => {
+            (Method::Cg, Precond::Amg.name(), HOPED * multigrid? as f64 / time.iterations.max(1) as f64)
+        }
+        "idr" => (Method::Bicgstab2, time.precond.as_str(), FEWER_VECTORS),
+        _ => return None,
+    };
+    Some(SolveTime {
+        method: method.name().into(),
+        precond: precond.into(),
+        solve: time.solve * part,
+        is_forecast: true,
+        ..time.clone()
+    })
 }
 
 /// The entry after a solve; `None` if nothing new is worth keeping.
@@ -267,6 +304,7 @@ impl Attempt {
                 solve: self.began.elapsed().saturating_sub(statistics.compile - self.compile).as_secs_f64(),
                 iterations: statistics.iterations - self.iterations,
                 decades: own,
+                is_forecast: false,
             };
             (time, whole)
         })
@@ -280,7 +318,15 @@ mod tests {
     use crate::matrix::gallery;
 
     fn time(method: &str, precond: &str, set_up: f64, solve: f64) -> SolveTime {
-        SolveTime { method: method.into(), precond: precond.into(), set_up, solve, iterations: 100, decades: 8.0 }
+        SolveTime {
+            method: method.into(),
+            precond: precond.into(),
+            set_up,
+            solve,
+            iterations: 100,
+            decades: 8.0,
+            is_forecast: false,
+        }
     }
 
     fn system() -> SolveKey {
@@ -359,6 +405,28 @@ mod tests {
         let many = (0..MOST_TIMES).map(|k| time(&format!("method {k}"), "jacobi", 0.0, 1.0)).collect();
         let newest = updated(Some(&entry(8.0, many)), system(), amg(), None).unwrap();
         assert_eq!((newest.times.len(), newest.times[0].method.as_str()), (MOST_TIMES, "method 1"));
+    }
+
+    #[test]
+    fn what_was_never_tried() {
+        let by_diagonal = time("cg", "jacobi", 0.0, 0.4);
+        let multigrid = untried(&by_diagonal, Some(50)).unwrap();
+        assert_eq!((multigrid.precond.as_str(), multigrid.solve, multigrid.is_forecast), ("amg", 0.1, true));
+        assert_eq!(untried(&by_diagonal, None), None);
+        assert_eq!(untried(&time("cg", "amg", 0.1, 0.1), Some(50)), None);
+        let other = untried(&time("idr", "ilu0", 0.1, 1.0), None).unwrap();
+        assert_eq!((other.method.as_str(), other.precond.as_str(), other.solve), ("bicgstab2", "ilu0", 0.7));
+        // it is begun with, unless it hardly takes less; then what it takes is known
+        let of = |forecast: SolveTime| Remembered::of(&entry(8.0, vec![forecast, by_diagonal.clone()])).unwrap();
+        let begun = of(multigrid);
+        assert_eq!(begun.to_string(), "cg by amg, which was never tried and may take 0.100 s (cg by jacobi: 0.400 s)");
+        let slow = of(untried(&by_diagonal, Some(190)).unwrap());
+        assert_eq!(slow.best.candidate, BY_JACOBI);
+        assert_eq!(slow.to_string(), "cg by jacobi, which took 0.400 s last time (cg by amg: perhaps 0.380 s)");
+        let known = entry(8.0, vec![untried(&by_diagonal, Some(50)).unwrap(), by_diagonal.clone()]);
+        let tried = updated(Some(&known), system(), Some((time("cg", "amg", 0.2, 0.3), 8.0)), None).unwrap();
+        assert_eq!(tried.times.iter().filter(|time| time.is_forecast).count(), 0);
+        assert_eq!(Remembered::of(&tried).unwrap().best.candidate, BY_JACOBI);
     }
 
     #[test]

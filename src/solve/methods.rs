@@ -56,7 +56,8 @@ impl Solver {
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
             if let Some(memory) = memory.take_if(|_| to.is_none() && self.failures.len() == failed) {
                 let has_left = self.remembered.is_some() && !statistics.switches.is_empty();
-                memory.keep(met, has_left.then_some(first));
+                let multigrid = patience::of(&self.whole.setup, self.ranks()).filter(|_| self.null_space.is_none());
+                memory.keep(met, has_left.then_some(first), multigrid);
             }
             match (to, best.take()) {
                 (Some(to), former) => {
@@ -93,6 +94,8 @@ impl Solver {
         match self.chain.may_be_slow() {
             [true, _] if self.null_space.is_none() => patience::of(&self.whole.setup, self.ranks()),
             [_, true] if self.precond() == Precond::Amg => Some(patience::OF_TRIAL),
+            // for something of which it is known what it takes
+            [_, true] => self.remembered.as_ref()?.others.first().map(|took| took.iterations),
             _ => None,
         }
     }

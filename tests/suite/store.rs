@@ -817,7 +817,8 @@ fn solve(number: u64, seconds: f64) -> SolveEntry {
         declive: "1.0".into(),
     };
     let (method, precond) = ("cg".into(), "amg".into());
-    let time = SolveTime { method, precond, set_up: 0.5, solve: seconds, iterations: 30, decades: 8.0 };
+    let time =
+        SolveTime { method, precond, set_up: 0.5, solve: seconds, iterations: 30, decades: 8.0, is_forecast: false };
     SolveEntry::new(key, 8.0, vec![time])
 }
 

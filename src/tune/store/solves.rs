@@ -41,6 +41,9 @@ pub struct SolveTime {
     pub iterations: u64,
     /// log₁₀ of how much smaller they have made ‖b − A x‖.
     pub decades: f64,
+    /// Whether nobody has tried it: it is expected to take that.
+    #[serde(default)]
+    pub is_forecast: bool,
 }
 
 /// How long solves of a system took that met their test.
