@@ -34,6 +34,7 @@
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`fdtd`] | electromagnetic fields in time |
+//! | [`tridiagonal`], [`banded`] | batches of tridiagonal systems on any device; banded and block tridiagonal ones on the host |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
 //! | [`experiments`] | where the time of solves goes |
@@ -55,6 +56,7 @@
 
 mod alongside;
 mod backend;
+pub mod banded;
 pub mod bandwidth;
 mod banner;
 mod cache;
@@ -82,6 +84,7 @@ mod setters;
 pub mod solve;
 pub mod timeline;
 mod timing;
+pub mod tridiagonal;
 pub mod tune;
 pub mod verify;
 

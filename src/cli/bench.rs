@@ -3,6 +3,7 @@
 mod exchange;
 mod precond;
 mod primitives;
+mod tridiagonal;
 
 use std::sync::Arc;
 
@@ -59,6 +60,7 @@ enum What {
     Exchange(exchange::Args),
     Precond(precond::Args),
     Primitives(primitives::Args),
+    Tridiagonal(tridiagonal::Args),
 }
 
 const EXAMPLES: &str = "\
@@ -68,7 +70,8 @@ Examples:
   declive bench A.mtx --methods cg --devices 0,1 --json
   declive bench exchange --devices all
   declive bench precond A.mtx --devices gpu
-  declive bench primitives --devices gpu";
+  declive bench primitives --devices gpu
+  declive bench tridiagonal --systems 65536 --size 128";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
 const ORDER: u64 = 10_000_000;
@@ -79,6 +82,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Some(What::Exchange(args)) => return exchange::run(args),
         Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),
+        Some(What::Tridiagonal(args)) => return tridiagonal::run(args),
         None => {}
     }
     let Args { measured, page, .. } = args;

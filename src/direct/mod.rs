@@ -5,6 +5,7 @@
 //! | [`cholesky`] | A = L Lᵀ of symmetric positive definite matrices, by the crate `faer` |
 //! | [`ldlt`] | A = L D Lᵀ of other symmetric matrices |
 //! | [`lu`] | A = L U of any others |
+//! | [`band`] | A = L U of a matrix with a narrow band, in the order given |
 //! | [`multifrontal`] | the numbers of both, by dense fronts, with pivots within supernodes |
 //! | [`front`] | what has to be done with a front |
 //! | [`square`], [`symmetric`] | that for L U and for L D Lᵀ, and solves |
@@ -25,6 +26,7 @@
 //! as in saddle point problems, its factor is full of NaN. Here rows that are good pivots together are in one supernode, and pivots that are
 //! too small are replaced. Where refinement can't repair that, L U is next.
 
+mod band;
 mod cholesky;
 mod front;
 mod ldlt;
@@ -43,6 +45,7 @@ mod tree;
 
 use std::fmt;
 
+pub(crate) use band::{is_narrow, widths};
 pub(crate) use refine::refine;
 
 use crate::error::{Error, Result};
@@ -58,6 +61,8 @@ pub(crate) enum Kind {
     Ldlt,
     /// A = L U, of any square matrix.
     Lu,
+    /// A = L U of a matrix with at most 8 diagonals on either side of the main one.
+    Band,
 }
 
 impl Kind {
@@ -75,7 +80,7 @@ impl Kind {
         match self {
             Self::Cholesky => Some(Self::Ldlt),
             Self::Ldlt => Some(Self::Lu),
-            Self::Lu => None,
+            Self::Lu | Self::Band => None,
         }
     }
 }
@@ -86,6 +91,7 @@ impl fmt::Display for Kind {
             Self::Cholesky => "Cholesky",
             Self::Ldlt => "LDLᵀ",
             Self::Lu => "LU",
+            Self::Band => "band LU",
         })
     }
 }
@@ -127,6 +133,7 @@ enum Analysed {
     Cholesky(cholesky::Analysis),
     Ldlt(ldlt::Analysis),
     Lu(lu::Analysis),
+    Band(band::Analysis),
 }
 
 impl Analysis {
@@ -134,7 +141,8 @@ impl Analysis {
     /// diagonal, for [`Kind::Ldlt`] next to it, and scales rows and columns, for which it looks at values, too. O(nnz log n), typically.
     ///
     /// # Errors
-    /// [`Error::NotSquare`], [`Error::OutOfMemory`]. [`Singular`] where that is seen already.
+    /// [`Error::NotSquare`], [`Error::OutOfMemory`]; [`Error::NotBanded`] for [`Kind::Band`] where the band is not narrow. [`Singular`] where that
+    /// is seen already.
     pub(crate) fn new(a: &Csr, kind: Kind) -> Result<std::result::Result<Self, Singular>> {
         if a.n_rows() != a.n_cols() {
             return Err(Error::NotSquare { rows: a.n_rows(), cols: a.n_cols() });
@@ -143,6 +151,7 @@ impl Analysis {
             Kind::Cholesky => cholesky::Analysis::new(a)?.map(|analysis| Self(Analysed::Cholesky(analysis))),
             Kind::Ldlt => ldlt::Analysis::new(a)?.map(|analysis| Self(Analysed::Ldlt(analysis))),
             Kind::Lu => lu::Analysis::new(a)?.map(|analysis| Self(Analysed::Lu(analysis))),
+            Kind::Band => Ok(Self(Analysed::Band(band::Analysis::new(widths(a)?, a.n_rows())))),
         })
     }
 
@@ -152,6 +161,7 @@ impl Analysis {
             Analysed::Cholesky(_) => Kind::Cholesky,
             Analysed::Ldlt(_) => Kind::Ldlt,
             Analysed::Lu(_) => Kind::Lu,
+            Analysed::Band(_) => Kind::Band,
         }
     }
 
@@ -163,6 +173,7 @@ impl Analysis {
             Analysed::Cholesky(analysis) => analysis.bytes(),
             Analysed::Ldlt(analysis) => analysis.bytes(),
             Analysed::Lu(analysis) => analysis.bytes(),
+            Analysed::Band(analysis) => analysis.bytes(),
         }
     }
 
@@ -172,6 +183,7 @@ impl Analysis {
             Analysed::Cholesky(analysis) => 2 * analysis.elements(),
             Analysed::Ldlt(analysis) => 2 * analysis.elements(),
             Analysed::Lu(analysis) => analysis.elements(),
+            Analysed::Band(analysis) => analysis.elements(),
         }
     }
 
@@ -181,6 +193,7 @@ impl Analysis {
             Analysed::Cholesky(analysis) => analysis.flops(),
             Analysed::Ldlt(analysis) => analysis.flops(),
             Analysed::Lu(analysis) => analysis.flops(),
+            Analysed::Band(analysis) => analysis.flops(),
         }
     }
 }
@@ -197,6 +210,7 @@ enum Factorised {
     Cholesky(cholesky::Factor),
     Ldlt(ldlt::Factor),
     Lu(lu::Factor),
+    Band(band::Factor),
 }
 
 impl Factor {
@@ -219,6 +233,7 @@ impl Factor {
             Analysed::Cholesky(analysis) => cholesky::Factor::new(analysis, a)?.map(Factorised::Cholesky),
             Analysed::Ldlt(analysis) => Ok(Factorised::Ldlt(ldlt::Factor::new(analysis, a)?)),
             Analysed::Lu(analysis) => Ok(Factorised::Lu(lu::Factor::new(analysis, a)?)),
+            Analysed::Band(analysis) => Ok(Factorised::Band(band::Factor::new(&analysis, a)?)),
         };
         Ok(factors.map(|factors| Self { factors, elements }))
     }
@@ -229,6 +244,7 @@ impl Factor {
             Factorised::Cholesky(_) => Kind::Cholesky,
             Factorised::Ldlt(_) => Kind::Ldlt,
             Factorised::Lu(_) => Kind::Lu,
+            Factorised::Band(_) => Kind::Band,
         }
     }
 
@@ -244,6 +260,7 @@ impl Factor {
             Factorised::Cholesky(_) => &[],
             Factorised::Ldlt(factor) => factor.perturbed(),
             Factorised::Lu(factor) => factor.perturbed(),
+            Factorised::Band(factor) => factor.perturbed(),
         }
     }
 
@@ -256,6 +273,7 @@ impl Factor {
             Factorised::Cholesky(factor) => factor.solve(b, x),
             Factorised::Ldlt(factor) => factor.solve(b, x),
             Factorised::Lu(factor) => factor.solve(b, x),
+            Factorised::Band(factor) => factor.solve(b, x),
         }
     }
 }

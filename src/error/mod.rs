@@ -181,6 +181,41 @@ pub enum Error {
         largest: f64,
     },
 
+    /// Elimination without exchanges of rows that has come to a pivot of 0. Systems and rows count from 0.
+    #[error(
+        "system {system}: the pivot of row {row}, counted from 0, is zero where rows are not exchanged; method = pivoting exchanges them"
+    )]
+    ZeroPivot {
+        /// The system.
+        system: usize,
+        /// The row.
+        row: usize,
+    },
+
+    /// A system of a batch that has no solution, or no single one, in this precision. Systems and rows count from 0.
+    #[error("system {system} is singular: no row is left with a pivot for unknown {row}, counted from 0")]
+    SingularSystem {
+        /// The system.
+        system: usize,
+        /// The unknown.
+        row: usize,
+    },
+
+    /// A method for narrow bands was given a matrix with a wider one. Rows and columns count from 1, as in the file.
+    #[error(
+        "the matrix has no narrow band: a({row},{col}) is {distance} off the diagonal, and method = tridiagonal takes up to {most}; \
+         method = auto takes any",
+        distance = row.abs_diff(*col)
+    )]
+    NotBanded {
+        /// Row of an entry.
+        row: usize,
+        /// Its column.
+        col: usize,
+        /// The most that an entry may be off the diagonal.
+        most: usize,
+    },
+
     /// A request that contradicts itself or names something that doesn't exist.
     #[error("{0}")]
     Usage(String),
@@ -328,6 +363,9 @@ impl Error {
             | Self::OperatorNotSymmetric { .. }
             | Self::NotFinite { .. }
             | Self::BeyondSingle { .. }
+            | Self::NotBanded { .. }
+            | Self::ZeroPivot { .. }
+            | Self::SingularSystem { .. }
             | Self::Usage(_) => ErrorKind::Input,
             _ => ErrorKind::Runtime,
         }

@@ -5,5 +5,6 @@ pub mod exchange;
 mod experiment;
 pub mod live;
 pub mod primitives;
+pub mod tridiagonal;
 
 pub use experiment::{Experiment, KernelTime, experiment};

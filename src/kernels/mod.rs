@@ -25,6 +25,7 @@ pub(crate) mod primitives;
 pub(crate) mod products;
 pub(crate) mod sell;
 pub(crate) mod stream;
+pub(crate) mod tridiagonal;
 mod tuning;
 pub(crate) mod update;
 

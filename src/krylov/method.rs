@@ -154,6 +154,8 @@ methods! {
             scales: false,
             ..USUAL
         };
+    Tridiagonal = "tridiagonal", "Elimination with exchanges of rows, of a tridiagonal matrix, or one with up to 8 diagonals on either side, on the host."
+        => Self::Direct.facts();
     Lsmr = "lsmr", "Least squares LSMR, for any matrix, rectangular or singular ones among them (Fong and Saunders 2011)."
         => Facts {
             needs: Needs { square: false, ..ANY_SQUARE },
@@ -166,8 +168,15 @@ methods! {
 }
 
 impl Method {
-    /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`] and [`Method::Lsmr`].
-    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 3).0;
+    /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`],
+    /// [`Method::Tridiagonal`] and [`Method::Lsmr`].
+    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 4).0;
+
+    /// Whether it factorises the matrix, on the host: [`Method::Direct`] and [`Method::Tridiagonal`].
+    #[must_use]
+    pub fn factorises(self) -> bool {
+        matches!(self, Self::Direct | Self::Tridiagonal)
+    }
 
     /// Whether it needs as many rows as columns.
     pub(crate) fn needs_square(self) -> bool {
@@ -201,7 +210,9 @@ impl Method {
             Precond::Chebyshev => self == Self::Auto || preconditioned.is_some() && needs.definite,
             Precond::Ilu0 => self == Self::Auto || preconditioned.is_some() && needs == ANY_SQUARE,
             Precond::Fsai => self == Self::Auto || preconditioned.is_some() && needs.symmetric,
-            Precond::Transversal => matches!(self, Self::Auto | Self::Direct) || needs == ANY_SQUARE && scales,
+            Precond::Transversal => {
+                matches!(self, Self::Auto | Self::Direct | Self::Tridiagonal) || needs == ANY_SQUARE && scales
+            }
             Precond::Amg => self.takes_given(),
             _ => true,
         }

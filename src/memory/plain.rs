@@ -4,7 +4,7 @@
 ///
 /// # Safety
 /// Every bit pattern must be a value, and there must be no padding.
-pub(crate) unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
+pub unsafe trait Plain: Copy + Default + Send + Sync + 'static {}
 // SAFETY: numbers and arrays of numbers.
 unsafe impl Plain for f32 {}
 // SAFETY: as above.

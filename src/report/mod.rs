@@ -25,6 +25,7 @@ mod solve_text;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trace;
+pub(crate) mod tridiagonal;
 pub(crate) mod tune;
 pub(crate) mod tune_html;
 mod tune_text;

@@ -175,7 +175,7 @@ impl Chain {
                 return self.next();
             }
             Reason::Singular(Singularity::Inconsistent { .. }) => false, // which is known for sure
-            Reason::Singular(_) if method == Method::Direct => return self.if_singular.take(),
+            Reason::Singular(_) if method.factorises() => return self.if_singular.take(),
             Reason::Stagnation | Reason::Breakdown | Reason::Divergence | Reason::NonFinite(_) => true,
             Reason::MaxIters => !limited,
             _ => false,

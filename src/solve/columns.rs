@@ -14,7 +14,7 @@ use super::session::{Solver, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::error::{Error, Result};
-use crate::krylov::{Method, Reason};
+use crate::krylov::Reason;
 use crate::runtime::{Control, End, Goal, OnFailure, Stop, Watch};
 use crate::schedule::columns::Iteration;
 use crate::timeline::stages::stage;
@@ -174,7 +174,7 @@ impl Solver {
         let one_by_one = control.checkpoint.is_some()
             || control.timeline
             || stop.backward_error > 0.0
-            || self.method() == Method::Direct
+            || self.method().factorises()
             || self.singular.is_some()
             || !self.ranks.take_columns()
             || self.whole.setup.on_failure == OnFailure::Continue;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use super::chain::is_rounding;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
-use crate::direct::{Analysis, Factor, Kind, Singular, refine};
+use crate::direct::{Analysis, Factor, Kind, Singular, is_narrow, refine};
 use crate::error::{Error, Result};
 use crate::krylov::{Reason, Singularity};
 use crate::matrix::Csr;
+use crate::matrix::equivalent::is_real_form;
 use crate::memory::available_bytes;
 use crate::runtime::{Control, Stop};
 use crate::timeline::stages::stage;
@@ -38,6 +39,9 @@ const RATE: f64 = 1e9;
 pub fn factorises_first(a: &Csr, is_symmetric: bool, may_be_definite: bool) -> bool {
     let is_possible = a.n_rows() == a.n_cols() && Factorised::may_be_quick(a);
     let is_semidefinite = may_be_definite && NullSpace::of(a, true).is_some();
+    if is_narrow(a) && !is_real_form(a) {
+        return !is_semidefinite;
+    }
     is_possible
         && !is_semidefinite
         && Factorised::analysed(a, Kind::of(is_symmetric, may_be_definite))
@@ -205,7 +209,7 @@ impl Factorised {
             Some(Stage::Factorised(factor)) => {
                 let row = factor.perturbed().first().map(|row| Singularity::Numerical { row: *row as usize + 1 });
                 // pivots of L D Lᵀ are replaced of other matrices, too
-                let is_singular = row.filter(|_| factor.kind() == Kind::Lu);
+                let is_singular = row.filter(|_| matches!(factor.kind(), Kind::Lu | Kind::Band));
                 (refine(a, factor, b, x).steps as u64, is_singular)
             }
             Some(Stage::Singular(singular)) => (0, Some(*singular)),

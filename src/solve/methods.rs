@@ -42,7 +42,7 @@ impl Solver {
         loop {
             let patience = self.patience();
             let Self { whole, null_space, ranks, failures, .. } = self;
-            let answer = if whole.setup.method == Method::Direct {
+            let answer = if whole.setup.method.factorises() {
                 self.by_factors(b, x, (stop, control, started), statistics)?
             } else {
                 let (subject, of_solve) = (Subject::Matrix(whole, null_space.as_ref()), (&mut *statistics, started));
@@ -139,7 +139,7 @@ impl Solver {
     /// Whether there is memory and time for factors, or a transversal, which is looked for here. Where one general method comes to nothing
     /// as the matrix is singular by its pattern, the next does not fare better.
     fn is_possible(&mut self, Candidate { method, precond }: Candidate, stop: &Stop) -> Result<bool> {
-        if method == Method::Direct {
+        if method.factorises() {
             return Ok(self.factorised()?.is_possible(stop));
         }
         if !method.minimises() && !self.whole.is_symmetric && self.is_structurally_singular() {
@@ -158,7 +158,9 @@ impl Solver {
         let new = match self.factorised.take() {
             Some(known) => known,
             None => {
-                let kind = Kind::of(self.stats.asymmetry.is_none(), self.obstacle.is_none());
+                let is_band = self.method() == Method::Tridiagonal;
+                let usual = Kind::of(self.stats.asymmetry.is_none(), self.obstacle.is_none());
+                let kind = if is_band { Kind::Band } else { usual };
                 Factorised::analysed(&self.whole.a, kind)?
             }
         };
@@ -190,7 +192,7 @@ impl Solver {
         let (start, from) = (Instant::now(), self.whole.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
         self.whole.setup.method = to.method;
-        if to.method == Method::Direct {
+        if to.method.factorises() {
             statistics.switched(from, to, why, start.elapsed());
             return Ok(());
         }

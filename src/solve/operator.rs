@@ -90,7 +90,7 @@ impl<'a> OperatorSolver<'a> {
                 setup.precond
             )));
         }
-        if setup.method == Method::Direct {
+        if setup.method.factorises() {
             return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
         }
         if setup.method.minimises() {

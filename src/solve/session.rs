@@ -15,7 +15,7 @@ use super::statistics::{Answer, Statistics};
 use super::{iteration_times, patience};
 use crate::alongside::alongside;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
-use crate::direct::Kind;
+use crate::direct::{Kind, is_narrow, widths};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::equivalent::is_real_form;
@@ -150,9 +150,12 @@ impl Solver {
         if setup.method.needs_square() && !is_square {
             return Err(Error::Rectangular { method: setup.method.name(), rows: a.n_rows(), cols: a.n_cols() });
         }
+        if setup.method == Method::Tridiagonal {
+            widths(&a)?;
+        }
         // factors are the host's
         let on_host = Setup { devices: Choice::List(vec![Pick::Host]), precond: Precond::None, ..setup.clone() };
-        let setup = if setup.method == Method::Direct { &on_host } else { setup };
+        let setup = if setup.method.factorises() { &on_host } else { setup };
         check_precond(setup)?;
         // drivers take their time
         let list = || {
@@ -217,7 +220,11 @@ impl Solver {
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
-        if let Some(first) = begins_with(&remembered).filter(|first| first.method == Method::Direct) {
+        if is_candidate && !is_semidefinite && is_narrow(&a) && !is_real_form(&a) {
+            log::info!("the matrix has a narrow band: it is eliminated in the order given");
+            (method, chain) = chain.only(Method::Tridiagonal);
+            (memory, remembered) = (None, None); // which is known without it
+        } else if let Some(first) = begins_with(&remembered).filter(|first| first.method == Method::Direct) {
             (method, chain) = (Method::Direct, chain.beginning_with(first, method, &[]));
         } else if is_candidate && remembered.is_none() && !is_semidefinite && Factorised::may_be_quick(&a) {
             let _analysing = stage("analyse");
@@ -228,8 +235,8 @@ impl Solver {
             }
             factorised = Some(analysed);
         }
-        let setup = if method == Method::Direct { &on_host } else { setup };
-        let selection = if method == Method::Direct { device::select(&setup.devices, true) } else { selection };
+        let setup = if method.factorises() { &on_host } else { setup };
+        let selection = if method.factorises() { device::select(&setup.devices, true) } else { selection };
         let setup = &Setup { method, ..setup.clone() };
         let selection = selection?;
         let mut whole = Whole::new(a, &rows, order, factor, setup, store);
@@ -253,7 +260,7 @@ impl Solver {
         }
         let (placement, left_out) = for_multigrid(&whole, &rows, placement);
         let Selection { mut rejected, note, .. } = selection;
-        if whole.setup.method == Method::Direct {
+        if whole.setup.method.factorises() {
             let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
             others.for_each(|one| one.reason = "the matrix is factorised on the host".into());
         }
@@ -372,7 +379,7 @@ impl Solver {
         }
         let failed = self.failures.len();
         let answer = self.by_methods(b, x, stop, control, &mut statistics)?;
-        let is_usual = statistics.switches.is_empty() && self.method() != Method::Direct;
+        let is_usual = statistics.switches.is_empty() && !self.method().factorises();
         if self.failures.len() == failed && is_usual {
             iteration_times::remember(&self.whole, &self.ranks, &statistics);
         }
@@ -404,7 +411,7 @@ impl Solver {
     }
 
     pub(super) fn bytes_per_iteration(&self) -> u64 {
-        if let (Method::Direct, Some(factorised)) = (self.method(), &self.factorised) {
+        if let (true, Some(factorised)) = (self.method().factorises(), &self.factorised) {
             return factorised.bytes();
         }
         self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.order_of_ranks())

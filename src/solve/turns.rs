@@ -13,7 +13,7 @@ use super::subject::Subject;
 use super::{iteration_times, rounds};
 use crate::alongside::alongside;
 use crate::error::Result;
-use crate::krylov::{Method, Reason};
+use crate::krylov::Reason;
 use crate::runtime::{Control, OnFailure, Ranks, Stop};
 use crate::timeline::stages::stage;
 use crate::verify::Residual;
@@ -25,7 +25,7 @@ impl Solver {
         let is_watched = control.checkpoint.is_some() || control.timeline || control.early.is_some();
         !is_watched
             && stop.backward_error == 0.0
-            && self.method() != Method::Direct
+            && !self.method().factorises()
             && self.singular.is_none()
             && self.whole.setup.on_failure != OnFailure::Continue
     }
@@ -155,6 +155,7 @@ fn is_usual(reached: Option<Reason>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::krylov::Method;
     use crate::matrix::gallery;
     use crate::runtime::Setup;
     use crate::solve::Outcome;

@@ -7,7 +7,6 @@ use super::chain::{Chain, Known};
 use super::facts::Facts;
 use super::session::{Solver, check_vector};
 use crate::error::Result;
-use crate::krylov::Method;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::stats::Stats;
 use crate::operator::Format;
@@ -106,7 +105,7 @@ impl Solver {
         is_as_given
             && precond == self.asked.precond
             && !method.applies(precond)
-            && method != Method::Direct
+            && !method.factorises()
             && self.factorised.is_none()
             && self.failures.is_empty()
             && self.ranks().iter().all(|rank| rank.format != Format::Dictionary)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use declive::device::Ahead;
-use declive::solve::{Exchange, Method, OnFailure};
+use declive::solve::{Exchange, OnFailure};
 use declive::{Setup, Stop};
 
 use super::args::Args;
@@ -156,7 +156,7 @@ impl Plan {
     /// How far the driver is started before it is known which devices work: small systems may be solved sooner than one is opened.
     pub(super) fn ahead(&self) -> Ahead {
         let is_shared = self.setup.exchange == Exchange::SharedContext;
-        if self.source.is_large() && self.setup.method != Method::Direct && !is_shared {
+        if self.source.is_large() && !self.setup.method.factorises() && !is_shared {
             Ahead::Opened
         } else {
             Ahead::Listed

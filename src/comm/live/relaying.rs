@@ -23,7 +23,7 @@ pub(crate) type Live = Arc<dyn Deref<Target = [AtomicU64]> + Send + Sync>;
 
 /// What a rank brings to be relayed to and from.
 #[derive(Clone)]
-pub(crate) struct Member {
+pub struct Member {
     pub(crate) memory: Live,
     pub(crate) places: Places,
     pub(crate) receive: Vec<Receive>,
@@ -62,7 +62,7 @@ impl Crew {
 }
 
 /// What relays until this is dropped.
-pub(crate) struct Relaying {
+pub struct Relaying {
     stops: Arc<AtomicBool>,
     /// How many threads have not stopped.
     at_work: Arc<AtomicUsize>,
