@@ -49,8 +49,11 @@ pub(crate) struct Advice {
     pub(super) format: Format,
     /// The method that fits.
     pub(super) method: Method,
-    /// Whether `direct` comes first where no devices are named.
+    /// Whether factors come first where no devices are named,
     pub(crate) direct_first: bool,
+    /// and which: `direct` or `tridiagonal`.
+    #[serde(skip)]
+    pub(super) first: Method,
     /// The preconditioner that fits.
     pub(super) precond: Precond,
     /// Why this one.
@@ -112,6 +115,7 @@ impl Advice {
             format: Format::Auto,
             method,
             direct_first: false,
+            first: Method::Direct,
             precond,
             precond_reason: reason,
             first_look: None,
@@ -124,7 +128,8 @@ impl Advice {
     pub(crate) fn look_at_factors(&mut self, a: &Csr) {
         let may_be_definite = self.method.needs_definite();
         let is_symmetric = may_be_definite || self.method == Method::Minres;
-        self.direct_first = self.method != Method::Lsmr && factorises_first(a, is_symmetric, may_be_definite);
+        let first = factorises_first(a, is_symmetric, may_be_definite).filter(|_| self.method != Method::Lsmr);
+        (self.direct_first, self.first) = (first.is_some(), first.unwrap_or(Method::Direct));
     }
 
     /// When a real matrix, which would be stored so, is looked at for multigrid; and what was best for it, or a real form, in former solves.

@@ -237,7 +237,8 @@ impl<T: Scalar> Report<T> {
         let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
         text.line("method", &format!("{}{why}", advice.method));
         if advice.direct_first {
-            text.line("at first", "direct, if no devices are named: factorised sooner than one is opened");
+            let first = format!("{}, if no devices are named: factorised sooner than one is opened", advice.first);
+            text.line("at first", &first);
         }
         text.line("precond", &format!("{}: {}", advice.precond, advice.precond_reason));
         if let Some(look) = &advice.first_look {

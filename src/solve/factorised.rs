@@ -11,7 +11,7 @@ use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
 use crate::direct::{Analysis, Factor, Kind, Singular, is_narrow, refine};
 use crate::error::{Error, Result};
-use crate::krylov::{Reason, Singularity};
+use crate::krylov::{Method, Reason, Singularity};
 use crate::matrix::Csr;
 use crate::matrix::equivalent::is_real_form;
 use crate::memory::available_bytes;
@@ -32,20 +32,27 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Operations that the host does in a second, at least.
 const RATE: f64 = 1e9;
 
-/// Whether [`Method::Auto`](super::Method::Auto) begins with factors of the matrix if no devices are named: it is factorised in less time than
-/// a device takes to open, by what the analysis of its pattern tells: of a symmetric matrix or any other, which may be positive definite
-/// or is known not to be. Takes some 50 ms at most.
+/// The factors that [`Method::Auto`] begins with, if it does and no devices are named: [`Method::Tridiagonal`] of a narrow band, else
+/// [`Method::Direct`] where the matrix is factorised in less time than a device takes to open, by what the analysis of its pattern tells: of a
+/// symmetric matrix or any other, which may be positive definite or is known not to be. Takes some 50 ms at most.
 #[must_use]
-pub fn factorises_first(a: &Csr, is_symmetric: bool, may_be_definite: bool) -> bool {
-    let is_possible = a.n_rows() == a.n_cols() && Factorised::may_be_quick(a);
+pub fn factorises_first(a: &Csr, is_symmetric: bool, may_be_definite: bool) -> Option<Method> {
     let is_semidefinite = may_be_definite && NullSpace::of(a, true).is_some();
-    if is_narrow(a) && !is_real_form(a) {
-        return !is_semidefinite;
+    if a.n_rows() != a.n_cols() || is_semidefinite {
+        return None;
     }
-    is_possible
-        && !is_semidefinite
+    if has_narrow_band(a) {
+        return Some(Method::Tridiagonal);
+    }
+    let is_quick = Factorised::may_be_quick(a)
         && Factorised::analysed(a, Kind::of(is_symmetric, may_be_definite))
-            .is_ok_and(|factorised| factorised.is_quick())
+            .is_ok_and(|factorised| factorised.is_quick());
+    is_quick.then_some(Method::Direct)
+}
+
+/// Whether a real matrix has so few diagonals that it is best eliminated in the order given.
+pub(super) fn has_narrow_band(a: &Csr) -> bool {
+    is_narrow(a) && !is_real_form(a)
 }
 
 /// How far the factorisation of a matrix is.

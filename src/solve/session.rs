@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::chain::{Candidate, Chain, Known, check_precond};
-use super::factorised::Factorised;
+use super::factorised::{Factorised, has_narrow_band};
 use super::facts::Facts;
 use super::memory::{self, Memory, Remembered};
 use super::null_space::NullSpace;
@@ -15,7 +15,7 @@ use super::statistics::{Answer, Statistics};
 use super::{iteration_times, patience};
 use crate::alongside::alongside;
 use crate::device::{self, Choice, Pick, Rejected, Selection};
-use crate::direct::{Kind, is_narrow, widths};
+use crate::direct::{Kind, widths};
 use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::equivalent::is_real_form;
@@ -220,7 +220,7 @@ impl Solver {
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
-        if is_candidate && !is_semidefinite && is_narrow(&a) && !is_real_form(&a) {
+        if is_candidate && !is_semidefinite && has_narrow_band(&a) {
             log::info!("the matrix has a narrow band: it is eliminated in the order given");
             (method, chain) = chain.only(Method::Tridiagonal);
             (memory, remembered) = (None, None); // which is known without it

@@ -104,7 +104,7 @@ pub struct Solver<'a, T: Real> {
 }
 
 enum Backend<'a, T: Real> {
-    Host(OnHost<'a, T>),
+    Host(Box<OnHost<'a, T>>),
     Device(Box<OnDevice<T>>),
 }
 
@@ -127,7 +127,8 @@ impl<'a, T: Real> Solver<'a, T> {
     /// # Errors
     /// As [`Solver::new`].
     pub fn on(systems: Systems<'a, T>, device: Option<&Info>, options: &Options) -> Result<Self> {
-        let is_for_pivots = options.method == Method::Pivoting;
+        let method = if device.is_some() { options.method } else { of_host(&systems, options.method)? };
+        let is_for_pivots = method == Method::Pivoting;
         let mut opened = (systems.shape.periodic && !is_for_pivots).then(|| Opened::new(&systems));
         let mut correction = opened.as_mut().and_then(|opened| opened.correction.take());
         let shape = systems.shape;
@@ -138,7 +139,7 @@ impl<'a, T: Real> Solver<'a, T> {
                     let [a, b, c] = &opened.coefficients;
                     [a, b, c]
                 });
-                let mut on_device = OnDevice::new(device, shape, own, options.method)?;
+                let mut on_device = OnDevice::new(device, shape, own, method)?;
                 if shape.periodic {
                     on_device.close_by(shape, systems.coefficients, correction.as_mut())?;
                 }
@@ -149,7 +150,7 @@ impl<'a, T: Real> Solver<'a, T> {
                     Some(Opened { coefficients, .. }) => coefficients.map(Cow::Owned),
                     None => systems.coefficients.map(Cow::Borrowed),
                 };
-                Backend::Host(OnHost::new(systems, coefficients, correction, options.method)?)
+                Backend::Host(Box::new(OnHost::new(systems, coefficients, correction, method)?))
             }
         };
         Ok(Self { systems, check: options.check, backend, label })
@@ -220,6 +221,20 @@ impl<'a, T: Real> Solver<'a, T> {
     }
 }
 
+/// The method of the host.
+fn of_host<T: Real>(systems: &Systems<'_, T>, method: Method) -> Result<Method> {
+    let Shape { systems: count, size, .. } = systems.shape;
+    match method {
+        Method::Auto if !systems.is_dominant => Ok(Method::Pivoting),
+        Method::Auto if count < rayon::current_num_threads() && size >= 4 * host::LEAST_ROWS => Ok(Method::Partition),
+        Method::Auto => Ok(Method::Thomas),
+        Method::Thomas | Method::Partition | Method::Pivoting => Ok(method),
+        other => Err(Error::Usage(format!(
+            "method = {other} is for OpenCL devices; the host has thomas, partition and pivoting"
+        ))),
+    }
+}
+
 /// Systems on the host.
 struct OnHost<'a, T: Real> {
     given: Systems<'a, T>,
@@ -236,18 +251,6 @@ impl<'a, T: Real> OnHost<'a, T> {
         correction: Option<Correction<T>>,
         method: Method,
     ) -> Result<Self> {
-        let Shape { systems, size, periodic, .. } = given.shape;
-        let method = match method {
-            Method::Auto if !given.is_dominant && !periodic => Method::Pivoting,
-            Method::Auto if systems < rayon::current_num_threads() && size >= 4 * host::LEAST_ROWS => Method::Partition,
-            Method::Auto => Method::Thomas,
-            Method::Thomas | Method::Partition | Method::Pivoting => method,
-            other => {
-                return Err(Error::Usage(format!(
-                    "method = {other} is for OpenCL devices; the host has thomas, partition and pivoting"
-                )));
-            }
-        };
         let mut all = Self { given, coefficients, correction: None, method };
         if let Some(mut correction) = correction {
             let ends = std::mem::take(&mut correction.z);

@@ -49,6 +49,7 @@ mod solve;
 mod solve_into;
 mod store;
 mod transversal;
+mod tridiagonal;
 mod tune;
 mod tuned;
 mod turns;

@@ -64,6 +64,9 @@ const BATCHES: [[usize; 2]; 3] = [[4096, 1024], [65_536, 128], [1, 10_000_000]];
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    if args.precision == Precision::Mixed {
+        return Err(Failure::usage("--precision mixed is for Krylov methods; tridiagonal systems are in f64 or f32"));
+    }
     interrupt::kill_cleanly();
     let screen = Screen::new(false);
     let selection = select(&args.devices, args.precision.needs_f64())?;
