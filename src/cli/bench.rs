@@ -71,7 +71,7 @@ Examples:
   declive bench exchange --devices all
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
-  declive bench tridiagonal --systems 65536 --size 128";
+  declive bench tridiagonal --devices gpu";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
 const ORDER: u64 = 10_000_000;

@@ -9,7 +9,7 @@ use crate::memory::zeros;
 pub(crate) const NARROW: usize = 8;
 
 /// How much longer than wide a band is that is worth being looked at as one.
-const LONGER: usize = 8;
+const LONGER: usize = 32;
 
 /// The largest distances of an entry to the left and to the right of the diagonal.
 ///

@@ -1,11 +1,11 @@
 //! Matrices with a narrow band, and the bench of tridiagonal systems.
 
 use declive::matrix::gallery;
-use declive::solve::{Method, Reason, Setup, Solver};
-use declive::{Control, Csr, Error, Stop};
+use declive::solve::{Method, Reason};
+use declive::{Control, Csr, Error, Setup, Solver, Stop};
 use serde_json::Value;
 
-use crate::common::{Place, Run};
+use crate::common::process::{Place, Run};
 
 /// A matrix of these diagonals: numbers as if by chance, by `on` on the main one.
 fn banded(n: usize, lower: usize, upper: usize, on: impl Fn(usize) -> f64) -> Csr {
@@ -46,7 +46,7 @@ fn solved(a: &Csr, method: Method) -> (Solver, Vec<f64>, Reason) {
 
 #[test]
 fn narrow_bands_are_eliminated() {
-    for (n, lower, upper) in [(1000, 1, 1), (777, 2, 2), (500, 8, 8), (300, 0, 3), (400, 5, 0), (30, 1, 1)] {
+    for (n, lower, upper) in [(1000, 1, 1), (777, 2, 2), (600, 8, 8), (300, 0, 3), (400, 5, 0), (96, 1, 1)] {
         // zeros on the diagonal have rows exchanged
         let on = |i: usize| if lower * upper > 0 && i % 3 == 0 { 0.0 } else { 30.0 };
         let a = banded(n, lower, upper, on);
@@ -66,8 +66,8 @@ fn other_matrices_are_not() {
     let error = Solver::new(wide, &setup).err().unwrap();
     assert!(matches!(error, Error::NotBanded { row: 10, col: 1, most: 8 }), "{error}");
     // small beside its band
-    assert_eq!(solved(&banded(20, 1, 1, |_| 30.0), Method::Auto).0.method(), Method::Direct);
-    assert_eq!(solved(&banded(20, 1, 1, |_| 30.0), Method::Tridiagonal).0.method(), Method::Tridiagonal);
+    assert_eq!(solved(&banded(95, 1, 1, |_| 30.0), Method::Auto).0.method(), Method::Direct);
+    assert_eq!(solved(&banded(95, 1, 1, |_| 30.0), Method::Tridiagonal).0.method(), Method::Tridiagonal);
 }
 
 #[test]
