@@ -48,7 +48,7 @@ fn solved(a: &Csr, method: Method) -> (Solver, Vec<f64>, Reason) {
 fn narrow_bands_are_eliminated() {
     for (n, lower, upper) in [(1000, 1, 1), (777, 2, 2), (600, 8, 8), (300, 0, 3), (400, 5, 0), (96, 1, 1)] {
         // zeros on the diagonal have rows exchanged
-        let on = |i: usize| if lower * upper > 0 && i % 3 == 0 { 0.0 } else { 30.0 };
+        let on = |i: usize| if lower * upper > 0 && i.is_multiple_of(3) { 0.0 } else { 30.0 };
         let a = banded(n, lower, upper, on);
         for method in [Method::Auto, Method::Tridiagonal] {
             let (solver, _, reason) = solved(&a, method);
@@ -80,7 +80,8 @@ fn a_singular_band_is_said_to_be_so() {
     let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
     for row in &a {
         for (j, v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-            (columns.push(j as u32), values.push(*v));
+            columns.push(j as u32);
+            values.push(*v);
         }
         row_ptr.push(columns.len());
     }
