@@ -17,6 +17,7 @@ pub(crate) mod dictionary;
 pub(crate) mod dot;
 pub(crate) mod fdtd;
 pub(crate) mod fsai;
+pub(crate) mod gemm;
 pub(crate) mod halo;
 pub(crate) mod live;
 pub(crate) mod pass;
@@ -429,6 +430,21 @@ impl Argument for u32 {
 
     fn key(&self) -> u64 {
         u64::from(*self)
+    }
+
+    unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {
+        // SAFETY: the caller's promise.
+        unsafe { kernel.set_arg(index, self) }
+    }
+}
+
+impl Argument for u64 {
+    fn cl_type(&self) -> String {
+        "ulong".into()
+    }
+
+    fn key(&self) -> u64 {
+        *self
     }
 
     unsafe fn bind(&self, kernel: &ClKernel, index: u32) -> ClResult<()> {

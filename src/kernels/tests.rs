@@ -288,6 +288,8 @@ mod bodies;
 /// What a multigrid cycle does beside products.
 mod cycle;
 
+mod gemm;
+
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
 /// Rounded values: rows are summed in the order of their columns, whatever their format. (Row blocks have room for 64 rows of 27
 /// entries: one work-item sums a row.)

@@ -1,0 +1,225 @@
+//! Launcher of `cl/gemm.cl`, the product of dense matrices.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::{Argument, PRELUDE, Shape, USUAL_STD, count, launch, options_of};
+use crate::device::{Context, DeviceVec, Grid, Info, Kernel};
+use crate::error::Result;
+use crate::real::Real;
+
+/// How a product is cut: see `cl/gemm.cl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Tiles {
+    /// Rows and columns of the tile of a group,
+    pub(crate) tile: [usize; 2],
+    /// columns of A and rows of B in local memory at a time,
+    pub(crate) depth: usize,
+    /// rows and columns of a work-item,
+    pub(crate) item: [usize; 2],
+    /// which it reads so many at once,
+    pub(crate) lane: [usize; 2],
+    /// buffers in local memory, 1 or 2,
+    pub(crate) buffers: usize,
+    /// and elements between their columns.
+    pub(crate) pad: usize,
+}
+
+impl fmt::Display for Tiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tile, depth, item, lane, buffers, pad } = self;
+        write!(
+            f,
+            "{}x{}x{depth}, items {}x{}, lanes {}x{}, {buffers} buffers, pad {pad}",
+            tile[0], tile[1], item[0], item[1], lane[0], lane[1]
+        )
+    }
+}
+
+/// Tiles of a work-item that is a group: columns are whole vectors of 8.
+const OF_CPU: Tiles = Tiles { tile: [16, 8], depth: 1, item: [16, 8], lane: [1, 1], buffers: 1, pad: 0 };
+
+impl Tiles {
+    /// What serves most devices.
+    pub(crate) fn default_for<T: Real>(device: &Info, shape: Shape) -> Self {
+        match shape {
+            Shape::Cpu => OF_CPU,
+            Shape::Gpu => {
+                let all = Self::candidates::<T>(device, shape);
+                all.first().copied().unwrap_or(OF_CPU)
+            }
+        }
+    }
+
+    /// What is worth a trial on a device, what most likely is best first.
+    pub(crate) fn candidates<T: Real>(device: &Info, shape: Shape) -> Vec<Self> {
+        if shape == Shape::Cpu {
+            let of = |tile: [usize; 2]| Self { tile, item: tile, ..OF_CPU };
+            return [[16, 8], [24, 8], [32, 4], [8, 8], [16, 4]].map(of).to_vec();
+        }
+        let wide = 16 / size_of::<T>(); // 16 bytes
+        let of = |tile: [usize; 2], depth, item: [usize; 2], buffers| {
+            let lane = item.map(|item| wide.min(item));
+            Self { tile, depth, item, lane, buffers, pad: wide }
+        };
+        let mut all = Vec::new();
+        let shapes = [
+            ([128, 64], [8, 8]),
+            ([128, 128], [8, 8]),
+            ([64, 64], [8, 8]),
+            ([64, 128], [8, 8]),
+            ([128, 64], [8, 4]),
+            ([64, 64], [4, 4]),
+            ([64, 64], [8, 4]),
+            ([32, 32], [4, 4]),
+            ([16, 16], [4, 4]),
+            ([8, 8], [4, 4]),
+        ];
+        for (tile, item) in shapes {
+            for (depth, buffers) in [(8, 2), (16, 2), (16, 1), (32, 1)] {
+                all.push(of(tile, depth, item, buffers));
+            }
+        }
+        all.retain(|tiles| tiles.fits::<T>(device));
+        all
+    }
+
+    /// Work-items of a group.
+    pub(crate) fn group_size(&self) -> usize {
+        self.tile[0] / self.item[0] * (self.tile[1] / self.item[1])
+    }
+
+    /// Bytes of local memory.
+    pub(crate) fn local_bytes<T: Real>(&self) -> usize {
+        self.buffers * self.depth * (self.tile[0] + self.tile[1] + 2 * self.pad) * size_of::<T>()
+    }
+
+    /// Whether it is well formed, and the device can run it.
+    pub(crate) fn fits<T: Real>(&self, device: &Info) -> bool {
+        let Self { tile, depth, item, lane, buffers, pad } = *self;
+        let group = self.group_size();
+        if group == 1 {
+            return tile == item && tile[0].is_multiple_of(8);
+        }
+        let is_whole = |k: usize| {
+            [1, 2, 4].contains(&lane[k])
+                && item[k].is_multiple_of(lane[k])
+                && tile[k].is_multiple_of(item[k])
+                && (tile[k] * depth).is_multiple_of(group)
+                && pad.is_multiple_of(lane[k])
+        };
+        is_whole(0)
+            && is_whole(1)
+            && group.is_power_of_two()
+            && [1, 2].contains(&buffers)
+            && group <= device.max_work_group
+            && self.local_bytes::<T>() as u64 <= device.local_memory_bytes
+    }
+
+    fn options(&self, by_rows: bool) -> String {
+        let Self { tile, depth, item, lane, buffers, pad } = self;
+        format!(
+            " -D TILE_M={} -D TILE_N={} -D TILE_K={depth} -D ITEM_M={} -D ITEM_N={} -D LANE_WIDE={} -D LANE_HIGH={} \
+             -D BUFFERS={buffers} -D PAD={pad} -D BY_ROWS={}",
+            tile[0],
+            tile[1],
+            item[0],
+            item[1],
+            lane[0],
+            lane[1],
+            i32::from(by_rows)
+        )
+    }
+}
+
+/// A block of a matrix by columns on a device: element (i, j) is element `at + i + j ld` of the array.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<'a, T> {
+    pub(crate) array: &'a DeviceVec<T>,
+    pub(crate) at: usize,
+    pub(crate) ld: usize,
+}
+
+impl<T: Real> Block<'_, T> {
+    /// Whether it has room for so many rows and columns.
+    pub(crate) fn has(&self, rows: usize, cols: usize) -> bool {
+        rows == 0 || cols == 0 || (rows <= self.ld && self.at + (cols - 1) * self.ld + rows <= self.array.len())
+    }
+}
+
+/// Columns of a square matrix that are cyclically among others, of which a product leaves out tiles above the diagonal: column j is column
+/// `first + j / block · stride + j % block`, counted from the first row of the product on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lower {
+    pub(crate) block: usize,
+    pub(crate) stride: usize,
+    pub(crate) first: usize,
+}
+
+/// The product, compiled for one device.
+pub(crate) struct Gemm<T> {
+    kernel: Kernel,
+    tiles: Tiles,
+    by_rows: bool,
+    max_groups: usize,
+    elements: PhantomData<fn() -> T>,
+}
+
+impl<T: Real> Gemm<T> {
+    /// Compiles C ← β C + α A B, or that with Bᵀ, for columns of B that are its rows; or takes what was compiled in a former run.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    pub(crate) fn build(ctx: &Context, tiles: Tiles, by_rows: bool) -> Result<Self> {
+        let group_size = tiles.group_size();
+        let files = [("prelude", PRELUDE), ("gemm", include_str!("../../cl/gemm.cl"))];
+        let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
+        let options = options_of::<T, T>(USUAL_STD, ctx.info(), group_size, group_size) + &tiles.options(by_rows);
+        let program = ctx.build(&source, &options)?;
+        let kernel = ctx.kernel(&program, "gemm", [T::CL_NAME; 2])?;
+        let max_groups = 4 * ctx.info().compute_units.max(1) as usize;
+        Ok(Self { kernel, tiles, by_rows, max_groups, elements: PhantomData })
+    }
+
+    /// The tiles.
+    pub(crate) fn tiles(&self) -> Tiles {
+        self.tiles
+    }
+
+    /// C ← β C + α A B with m × k elements of A and k × n of B, or n × k as [`Gemm::build`] was told. A and B may be in the array of C where
+    /// they don't overlap with it.
+    ///
+    /// # Errors
+    /// A failing device.
+    ///
+    /// # Panics
+    /// If a block is not in its array.
+    pub(crate) fn launch(
+        &self,
+        ctx: &Context,
+        [m, n, k]: [usize; 3],
+        (alpha, beta): (T, T),
+        (a, b): (Block<'_, T>, Block<'_, T>),
+        c: Block<'_, T>,
+        lower: Option<Lower>,
+    ) -> Result<()> {
+        let of_b = if self.by_rows { [n, k] } else { [k, n] };
+        assert!(a.has(m, k) && b.has(of_b[0], of_b[1]) && c.has(m, n), "{m} x {n} x {k}");
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        let Lower { block, stride, first } = lower.unwrap_or(Lower { block: 0, stride: 0, first: 0 });
+        let [m32, n32, k32, block, stride, first] = [m, n, k, block, stride, first].map(count);
+        let [lda, ldb, ldc] = [a.ld, b.ld, c.ld].map(count);
+        let [a_at, b_at, c_at] = [a.at, b.at, c.at].map(|at| at as u64);
+        let group_size = self.tiles.group_size();
+        let tiles = m.div_ceil(self.tiles.tile[0]) * n.div_ceil(self.tiles.tile[1]);
+        let groups = if Shape::of_group(group_size) == Shape::Cpu { tiles.min(self.max_groups) } else { tiles };
+        let args: [&dyn Argument; 17] = [
+            &m32, &n32, &k32, &alpha, &beta, &block, &stride, &first, a.array, &a_at, &lda, b.array, &b_at, &ldb,
+            c.array, &c_at, &ldc,
+        ];
+        // SAFETY: types as declared in the file. Elements of blocks are in their arrays, as was checked; the kernel reads no others.
+        unsafe { launch(ctx, &self.kernel, Grid { groups, group_size }, &args) }
+    }
+}
