@@ -1,4 +1,4 @@
-/* C = beta C + alpha A B, or alpha A B^T, of dense matrices by columns: element (i, j) of X is x[x_at + i + j * ldx].
+/* C = beta C + alpha A B of dense matrices by columns: element (i, j) of X is x[x_at + i + j * ldx].
  *
  * Defined by the host (src/kernels/gemm.rs), beside what prelude.cl asks for:
  *   TILE_M, TILE_N   the tile of C that a group computes
@@ -8,7 +8,6 @@
  *   LANE_HIGH        the same along a row
  *   BUFFERS          2: the next tiles come into local memory while these are multiplied; 1: after it
  *   PAD              elements between columns in local memory, a multiple of LANE_WIDE and LANE_HIGH
- *   BY_ROWS          1 for B^T: then element (k, j) of the right factor is b[b_at + j + k * ldb]
  *
  * Each element of C is summed in the order of k, by fused multiply-add: the bits are the same for any tiles, in both shapes, and on the
  * host. m, n and k may be anything. beta = 0 does not read C.
@@ -43,10 +42,8 @@ static inline void gemm_edge(uint rows, uint cols, uint k, real alpha, real beta
     for (uint j = 0; j < cols; j++)
         for (uint i = 0; i < rows; i++) {
             real sum = 0;
-            for (uint p = 0; p < k; p++) {
-                const ulong of_b = BY_ROWS ? j + (ulong)p * ldb : p + (ulong)j * ldb;
-                sum = fma(a[i + (ulong)p * lda], b[of_b], sum);
-            }
+            for (uint p = 0; p < k; p++)
+                sum = fma(a[i + (ulong)p * lda], b[p + (ulong)j * ldb], sum);
             FINISH(c + i + (ulong)j * ldc, sum)
         }
 }
@@ -68,7 +65,7 @@ static inline void gemm_tile(uint k, real alpha, real beta, __global const real 
             of_a[i] = vload8(i, a + (ulong)p * lda);
         UNROLL_BY(TILE_N)
         for (uint j = 0; j < TILE_N; j++) {
-            const real8 of_b = b[BY_ROWS ? j + (ulong)p * ldb : p + (ulong)j * ldb];
+            const real8 of_b = b[p + (ulong)j * ldb];
             UNROLL_BY(VECTORS)
             for (uint i = 0; i < VECTORS; i++)
                 sum[j][i] = fma(of_a[i], of_b, sum[j][i]);
@@ -95,7 +92,7 @@ KERNEL void gemm(ARGUMENTS)
         if (IS_ABOVE(i + rows, j))
             continue;
         __global const real *of_a = a + a_at + i;
-        __global const real *of_b = b + b_at + (BY_ROWS ? j : (ulong)j * ldb);
+        __global const real *of_b = b + b_at + (ulong)j * ldb;
         __global real *of_c = c + c_at + i + (ulong)j * ldc;
         if (rows == TILE_M && cols == TILE_N)
             gemm_tile(k, alpha, beta, of_a, lda, of_b, ldb, of_c, ldc);
@@ -125,15 +122,8 @@ KERNEL void gemm(ARGUMENTS)
 /* Which elements of the tiles a work-item moves: neighbours take neighbouring ones in global memory. */
 #define ROW_OF_A(l) ((lane + (l) * GROUP_SIZE) % TILE_M)
 #define K_OF_A(l) ((lane + (l) * GROUP_SIZE) / TILE_M)
-#if BY_ROWS
-#define COL_OF_B(l) ((lane + (l) * GROUP_SIZE) % TILE_N)
-#define K_OF_B(l) ((lane + (l) * GROUP_SIZE) / TILE_N)
-#define AT_B(k, j) ((j) + (ulong)(k) * ldb)
-#else
 #define COL_OF_B(l) ((lane + (l) * GROUP_SIZE) / TILE_K)
 #define K_OF_B(l) ((lane + (l) * GROUP_SIZE) % TILE_K)
-#define AT_B(k, j) ((k) + (ulong)(j) * ldb)
-#endif
 
 /* Fetches the tiles from column and row `from` on. Rows and columns behind the end are those at the end, whose sums nobody stores;
  * behind the end of k there are zeros. */
@@ -146,7 +136,7 @@ KERNEL void gemm(ARGUMENTS)
     UNROLL_BY(LOADS_B)                                                                                                 \
     for (uint l = 0; l < LOADS_B; l++) {                                                                               \
         const uint p = (from) + K_OF_B(l);                                                                             \
-        next_b[l] = IS_INSIDE(p) ? b[AT_B(p, min(j0 + COL_OF_B(l), n - 1))] : (real)0;                                 \
+        next_b[l] = IS_INSIDE(p) ? b[p + (ulong)min(j0 + COL_OF_B(l), n - 1) * ldb] : (real)0;                                 \
     }
 #define ANY(p) true
 #define BELOW_K(p) ((p) < k)
@@ -234,3 +224,17 @@ KERNEL void gemm(ARGUMENTS)
 }
 
 #endif
+
+/* The same, a work-item for each element of C, which reads its row of A and column of B: what tiles are compared with. */
+KERNEL void gemm_naive(ARGUMENTS)
+{
+    for (ulong item = get_global_id(0); item < (ulong)m * n; item += get_global_size(0)) {
+        const uint i = (uint)(item % m), j = (uint)(item / m);
+        if (IS_ABOVE(i + 1, j))
+            continue;
+        real sum = 0;
+        for (uint p = 0; p < k; p++)
+            sum = fma(a[a_at + i + (ulong)p * lda], b[b_at + p + (ulong)j * ldb], sum);
+        FINISH(c + c_at + i + (ulong)j * ldc, sum)
+    }
+}

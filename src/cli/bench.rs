@@ -1,5 +1,6 @@
 //! `declive bench`: where the time of an iteration goes, on each device alone and on all together.
 
+mod blas;
 mod exchange;
 mod precond;
 mod primitives;
@@ -57,6 +58,7 @@ pub(crate) struct Args {
 /// What else there is to measure.
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Blas(blas::Args),
     Exchange(exchange::Args),
     Precond(precond::Args),
     Primitives(primitives::Args),
@@ -71,7 +73,8 @@ Examples:
   declive bench exchange --devices all
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
-  declive bench tridiagonal --devices gpu";
+  declive bench tridiagonal --devices gpu
+  declive bench blas --devices gpu";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
 const ORDER: u64 = 10_000_000;
@@ -79,6 +82,7 @@ const ORDER: u64 = 10_000_000;
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     match args.what {
+        Some(What::Blas(args)) => return blas::run(args),
         Some(What::Exchange(args)) => return exchange::run(args),
         Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),

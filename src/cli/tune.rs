@@ -128,6 +128,18 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             report.add(found, kind.indices.clone());
         }
     }
+    for kind in &kinds {
+        let Some(device) = &kind.device else { continue };
+        let order = if device.kind == Kind::Gpu { 4096 } else { 512 };
+        let bar = screen.steps(&format!("tuning products of dense matrices on {}", device.name));
+        let progress = |done, all| bar.update(done, all);
+        let times = tune::products(device, order, measured.precision, Watch::default().with_progress(&progress))?;
+        drop(bar);
+        if let Some(fastest) = times.first().filter(|_| !dry_run) {
+            tune::keep_product(&store, device, measured.precision, fastest);
+        }
+        report.add_products(&device.label(), kind.indices.clone(), times);
+    }
     print(&report, measured.json)?;
     if let Some(page) = page {
         page.write(|out| out.write_all(tune_html::page(&report.found(), &[], &[]).as_bytes()))?;

@@ -1,6 +1,7 @@
 //! Where the time of solves goes: the kernels of a method's iterations, how long several devices take to synchronise,
 //! and what set-up is made of.
 
+pub mod blas;
 pub mod exchange;
 mod experiment;
 pub mod live;

@@ -3,26 +3,28 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Argument, PRELUDE, Shape, USUAL_STD, count, launch, options_of};
 use crate::device::{Context, DeviceVec, Grid, Info, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
 /// How a product is cut: see `cl/gemm.cl`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tiles {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tiles {
     /// Rows and columns of the tile of a group,
-    pub(crate) tile: [usize; 2],
+    pub tile: [usize; 2],
     /// columns of A and rows of B in local memory at a time,
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// rows and columns of a work-item,
-    pub(crate) item: [usize; 2],
+    pub item: [usize; 2],
     /// which it reads so many at once,
-    pub(crate) lane: [usize; 2],
+    pub lane: [usize; 2],
     /// buffers in local memory, 1 or 2,
-    pub(crate) buffers: usize,
+    pub buffers: usize,
     /// and elements between their columns.
-    pub(crate) pad: usize,
+    pub pad: usize,
 }
 
 impl fmt::Display for Tiles {
@@ -36,8 +38,11 @@ impl fmt::Display for Tiles {
     }
 }
 
+/// What the product is compiled from.
+pub(crate) const SOURCES: [&str; 2] = [PRELUDE, include_str!("../../cl/gemm.cl")];
+
 /// Tiles of a work-item that is a group: columns are whole vectors of 8.
-const OF_CPU: Tiles = Tiles { tile: [16, 8], depth: 1, item: [16, 8], lane: [1, 1], buffers: 1, pad: 0 };
+const OF_CPU: Tiles = Tiles { tile: [32, 4], depth: 1, item: [32, 4], lane: [1, 1], buffers: 1, pad: 0 };
 
 impl Tiles {
     /// What serves most devices.
@@ -55,7 +60,7 @@ impl Tiles {
     pub(crate) fn candidates<T: Real>(device: &Info, shape: Shape) -> Vec<Self> {
         if shape == Shape::Cpu {
             let of = |tile: [usize; 2]| Self { tile, item: tile, ..OF_CPU };
-            return [[16, 8], [24, 8], [32, 4], [8, 8], [16, 4]].map(of).to_vec();
+            return [[32, 4], [16, 8], [24, 8], [8, 8], [16, 4]].map(of).to_vec();
         }
         let wide = 16 / size_of::<T>(); // 16 bytes
         let of = |tile: [usize; 2], depth, item: [usize; 2], buffers| {
@@ -76,12 +81,17 @@ impl Tiles {
             ([8, 8], [4, 4]),
         ];
         for (tile, item) in shapes {
-            for (depth, buffers) in [(8, 2), (16, 2), (16, 1), (32, 1)] {
+            for (depth, buffers) in [(8, 2), (16, 2), (16, 1)] {
                 all.push(of(tile, depth, item, buffers));
             }
         }
         all.retain(|tiles| tiles.fits::<T>(device));
         all
+    }
+
+    /// Square tiles with an element for each work-item.
+    pub(crate) fn of_single_elements(side: usize) -> Self {
+        Self { tile: [side; 2], depth: side, item: [1; 2], lane: [1; 2], buffers: 1, pad: 0 }
     }
 
     /// Work-items of a group.
@@ -116,18 +126,12 @@ impl Tiles {
             && self.local_bytes::<T>() as u64 <= device.local_memory_bytes
     }
 
-    fn options(&self, by_rows: bool) -> String {
+    fn options(&self) -> String {
         let Self { tile, depth, item, lane, buffers, pad } = self;
         format!(
             " -D TILE_M={} -D TILE_N={} -D TILE_K={depth} -D ITEM_M={} -D ITEM_N={} -D LANE_WIDE={} -D LANE_HIGH={} \
-             -D BUFFERS={buffers} -D PAD={pad} -D BY_ROWS={}",
-            tile[0],
-            tile[1],
-            item[0],
-            item[1],
-            lane[0],
-            lane[1],
-            i32::from(by_rows)
+             -D BUFFERS={buffers} -D PAD={pad}",
+            tile[0], tile[1], item[0], item[1], lane[0], lane[1]
         )
     }
 }
@@ -159,35 +163,32 @@ pub(crate) struct Lower {
 /// The product, compiled for one device.
 pub(crate) struct Gemm<T> {
     kernel: Kernel,
+    naive: Kernel,
     tiles: Tiles,
-    by_rows: bool,
     max_groups: usize,
     elements: PhantomData<fn() -> T>,
 }
 
 impl<T: Real> Gemm<T> {
-    /// Compiles C ← β C + α A B, or that with Bᵀ, for columns of B that are its rows; or takes what was compiled in a former run.
+    /// Compiles it, or takes what was compiled in a former run.
     ///
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
-    pub(crate) fn build(ctx: &Context, tiles: Tiles, by_rows: bool) -> Result<Self> {
+    pub(crate) fn build(ctx: &Context, tiles: Tiles) -> Result<Self> {
         let group_size = tiles.group_size();
-        let files = [("prelude", PRELUDE), ("gemm", include_str!("../../cl/gemm.cl"))];
-        let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
-        let options = options_of::<T, T>(USUAL_STD, ctx.info(), group_size, group_size) + &tiles.options(by_rows);
+        let source: String = ["prelude", "gemm"]
+            .into_iter()
+            .zip(SOURCES)
+            .map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n"))
+            .collect();
+        let options = options_of::<T, T>(USUAL_STD, ctx.info(), group_size, group_size) + &tiles.options();
         let program = ctx.build(&source, &options)?;
-        let kernel = ctx.kernel(&program, "gemm", [T::CL_NAME; 2])?;
+        let [kernel, naive] = ["gemm", "gemm_naive"].map(|name| ctx.kernel(&program, name, [T::CL_NAME; 2]));
         let max_groups = 4 * ctx.info().compute_units.max(1) as usize;
-        Ok(Self { kernel, tiles, by_rows, max_groups, elements: PhantomData })
+        Ok(Self { kernel: kernel?, naive: naive?, tiles, max_groups, elements: PhantomData })
     }
 
-    /// The tiles.
-    pub(crate) fn tiles(&self) -> Tiles {
-        self.tiles
-    }
-
-    /// C ← β C + α A B with m × k elements of A and k × n of B, or n × k as [`Gemm::build`] was told. A and B may be in the array of C where
-    /// they don't overlap with it.
+    /// C ← β C + α A B with m × k elements of A and k × n of B, which may be in the array of C where they don't overlap with it.
     ///
     /// # Errors
     /// A failing device.
@@ -197,29 +198,64 @@ impl<T: Real> Gemm<T> {
     pub(crate) fn launch(
         &self,
         ctx: &Context,
-        [m, n, k]: [usize; 3],
-        (alpha, beta): (T, T),
+        size: [usize; 3],
+        factors: (T, T),
         (a, b): (Block<'_, T>, Block<'_, T>),
         c: Block<'_, T>,
         lower: Option<Lower>,
     ) -> Result<()> {
-        let of_b = if self.by_rows { [n, k] } else { [k, n] };
-        assert!(a.has(m, k) && b.has(of_b[0], of_b[1]) && c.has(m, n), "{m} x {n} x {k}");
-        if m == 0 || n == 0 {
-            return Ok(());
-        }
-        let Lower { block, stride, first } = lower.unwrap_or(Lower { block: 0, stride: 0, first: 0 });
-        let [m32, n32, k32, block, stride, first] = [m, n, k, block, stride, first].map(count);
-        let [lda, ldb, ldc] = [a.ld, b.ld, c.ld].map(count);
-        let [a_at, b_at, c_at] = [a.at, b.at, c.at].map(|at| at as u64);
         let group_size = self.tiles.group_size();
-        let tiles = m.div_ceil(self.tiles.tile[0]) * n.div_ceil(self.tiles.tile[1]);
+        let tiles = size[0].div_ceil(self.tiles.tile[0]) * size[1].div_ceil(self.tiles.tile[1]);
         let groups = if Shape::of_group(group_size) == Shape::Cpu { tiles.min(self.max_groups) } else { tiles };
-        let args: [&dyn Argument; 17] = [
-            &m32, &n32, &k32, &alpha, &beta, &block, &stride, &first, a.array, &a_at, &lda, b.array, &b_at, &ldb,
-            c.array, &c_at, &ldc,
-        ];
-        // SAFETY: types as declared in the file. Elements of blocks are in their arrays, as was checked; the kernel reads no others.
-        unsafe { launch(ctx, &self.kernel, Grid { groups, group_size }, &args) }
+        let grid = Grid { groups, group_size };
+        launch_product(ctx, (&self.kernel, grid), size, factors, (a, b), c, lower)
     }
+
+    /// The same by a work-item for each element of C: slowly.
+    ///
+    /// # Errors
+    /// A failing device.
+    ///
+    /// # Panics
+    /// If a block is not in its array.
+    pub(crate) fn launch_naive(
+        &self,
+        ctx: &Context,
+        size: [usize; 3],
+        factors: (T, T),
+        (a, b): (Block<'_, T>, Block<'_, T>),
+        c: Block<'_, T>,
+    ) -> Result<()> {
+        let group_size = self.tiles.group_size();
+        let groups = match Shape::of_group(group_size) {
+            Shape::Cpu => self.max_groups,
+            Shape::Gpu => (size[0] * size[1]).div_ceil(group_size),
+        };
+        launch_product(ctx, (&self.naive, Grid { groups, group_size }), size, factors, (a, b), c, None)
+    }
+}
+
+fn launch_product<T: Real>(
+    ctx: &Context,
+    (kernel, grid): (&Kernel, Grid),
+    [m, n, k]: [usize; 3],
+    (alpha, beta): (T, T),
+    (a, b): (Block<'_, T>, Block<'_, T>),
+    c: Block<'_, T>,
+    lower: Option<Lower>,
+) -> Result<()> {
+    assert!(a.has(m, k) && b.has(k, n) && c.has(m, n), "{m} x {n} x {k}");
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    let Lower { block, stride, first } = lower.unwrap_or(Lower { block: 0, stride: 0, first: 0 });
+    let [m, n, k, block, stride, first] = [m, n, k, block, stride, first].map(count);
+    let [lda, ldb, ldc] = [a.ld, b.ld, c.ld].map(count);
+    let [a_at, b_at, c_at] = [a.at, b.at, c.at].map(|at| at as u64);
+    let args: [&dyn Argument; 17] = [
+        &m, &n, &k, &alpha, &beta, &block, &stride, &first, a.array, &a_at, &lda, b.array, &b_at, &ldb, c.array, &c_at,
+        &ldc,
+    ];
+    // SAFETY: types as declared in the file. Elements of blocks are in their arrays, as was checked; the kernel reads no others.
+    unsafe { launch(ctx, kernel, grid, &args) }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 mod bench_text;
+pub(crate) mod blas;
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;

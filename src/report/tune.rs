@@ -1,13 +1,26 @@
 //! What tuning found.
 
-use declive::tune::Found;
-use declive::tune::store::{self, Entry, FormatEntry, IterationTimeEntry, Known, LatencyEntry, SolveEntry};
+use declive::tune::store::{
+    self, Entry, FormatEntry, IterationTimeEntry, Known, LatencyEntry, ProductEntry, SolveEntry,
+};
+use declive::tune::{Found, ProductTime};
 use serde::Serialize;
 
 /// All that was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
     pub(super) devices: Vec<Device>,
+    pub(super) products: Vec<Products>,
+}
+
+/// Products of dense matrices on one kind of device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Products {
+    pub(super) device: String,
+    /// The numbers of the devices of this kind, of which the first was measured.
+    pub(super) indices: Vec<usize>,
+    /// With all tiles that were tried, the fastest first.
+    pub(super) times: Vec<ProductTime>,
 }
 
 /// One kind of device.
@@ -23,6 +36,11 @@ impl Report {
     /// What was found on each kind of device.
     pub(crate) fn found(&self) -> Vec<Found> {
         self.devices.iter().map(|device| device.found.clone()).collect()
+    }
+
+    /// Adds the times of products on the devices of these numbers.
+    pub(crate) fn add_products(&mut self, device: &str, indices: Vec<usize>, times: Vec<ProductTime>) {
+        self.products.push(Products { device: device.into(), indices, times });
     }
 
     /// Adds what was found for the devices of these numbers.
@@ -53,6 +71,8 @@ pub(super) struct KeptDevice {
     pub(super) iteration_times: Vec<IterationTimeEntry>,
     /// How long methods took for systems.
     pub(super) solves: Vec<SolveEntry>,
+    /// The tiles of products of dense matrices.
+    pub(super) products: Vec<ProductEntry>,
 }
 
 impl Kept {
@@ -64,6 +84,7 @@ impl Kept {
             latencies: known.latencies,
             iteration_times: known.iteration_times,
             solves: known.solves,
+            products: known.products,
         };
         let devices = if removed.is_some() { Vec::new() } else { known.into_iter().map(device).collect() };
         Self { removed, devices }

@@ -4,12 +4,12 @@ use std::fmt;
 
 use declive::device::together;
 use declive::tune::store::{
-    Entry, FormatEntry, IterationTimeEntry, LatencyEntry, LatencyKey, SolveEntry, SolveKey, SolveTime,
+    Entry, FormatEntry, IterationTimeEntry, LatencyEntry, LatencyKey, ProductEntry, SolveEntry, SolveKey, SolveTime,
 };
 use declive::tune::{KernelFound, Launch, Timing};
 
 use super::layout::Text;
-use super::tune::{Device, Kept, Report};
+use super::tune::{Device, Kept, Products, Report};
 use super::units::{count, figure, plural};
 
 impl fmt::Display for Report {
@@ -20,6 +20,16 @@ impl fmt::Display for Report {
                 text.gap();
             }
             device.describe(&mut text);
+        }
+        for Products { device, times, .. } in &self.products {
+            let Some(best) = times.first() else { continue };
+            text.gap();
+            let rate = figure(1e-9 * best.flops_per_second);
+            let tried = plural(times.len() as u64, "kind");
+            text.paragraph(&format!(
+                "Products of dense matrices on {device}: {rate} GFLOP/s with tiles {}, the best of {tried}.",
+                best.tiles
+            ));
         }
         f.write_str(&text.finish())
     }
@@ -53,6 +63,7 @@ impl fmt::Display for Kept {
             text.table(header, [true, true, true, false, false, true, true], &rows);
             let together = device.latencies.iter().map(kept_latency);
             let together = together.chain(device.iteration_times.iter().map(kept_iteration_time));
+            let together = together.chain(device.products.iter().map(kept_product));
             for line in together.chain(device.solves.iter().filter_map(kept_solve)) {
                 text.gap();
                 text.paragraph(&line);
@@ -79,6 +90,14 @@ fn kept_row(entry: &Entry) -> [String; 9] {
 }
 
 /// The format of a block, and what it was compared with in microseconds.
+fn kept_product(entry: &ProductEntry) -> String {
+    let rate = figure(1e-9 * entry.flops_per_second);
+    format!(
+        "Products of dense matrices in {}: {rate} GFLOP/s with tiles {}; driver {}",
+        entry.key.element, entry.tiles, entry.key.driver
+    )
+}
+
 fn kept_latency(entry: &LatencyEntry) -> String {
     let LatencyKey { devices, method, .. } = &entry.key;
     let (ranks, micros) = (devices.len(), figure(1e6 * entry.seconds));

@@ -13,15 +13,18 @@ mod found;
 pub(crate) mod kept;
 mod kernel_bench;
 mod mode;
+pub(crate) mod products;
 mod search;
 pub(crate) mod stopwatch;
 pub mod store;
 mod watch;
 pub(crate) mod workload;
 
+pub use crate::kernels::gemm::Tiles;
 pub use crate::timing::Timing;
 pub use device::{MAX_SEARCHED_PER_UNIT, rank, ranks_to_tune};
 pub use found::{Chosen, Curve, DeviceFacts, Found, KernelFound, Launch, Point, Search};
 pub use kept::keep;
 pub use mode::Tune;
+pub use products::{ProductTime, keep_product, products};
 pub use watch::Watch;

@@ -36,6 +36,7 @@
 mod device;
 mod formats;
 mod launches;
+mod products;
 mod ranks;
 mod solves;
 
@@ -50,6 +51,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use self::device::Device;
 pub use self::formats::{FormatEntry, FormatKey, FormatTime};
 pub use self::launches::{Entry, Hit, Key, Size, source_hash};
+pub use self::products::{ProductEntry, ProductKey};
 use self::ranks::Kept;
 pub(crate) use self::ranks::unusual;
 pub use self::ranks::{IterationTimeEntry, IterationTimeKey, LatencyEntry, LatencyKey, kind, kinds};
@@ -83,6 +85,9 @@ pub struct Known {
     /// How long methods took for systems, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub solves: Vec<SolveEntry>,
+    /// The tiles of products of dense matrices, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
+    pub products: Vec<ProductEntry>,
 }
 
 impl Known {
@@ -107,8 +112,8 @@ impl Known {
 
     /// Nothing.
     fn nothing(device: &Device) -> Self {
-        let (entries, formats, latencies, iteration_times, solves) = Default::default();
-        Self { device: device.clone(), entries, formats, latencies, iteration_times, solves }
+        let (entries, formats, latencies, iteration_times, solves, products) = Default::default();
+        Self { device: device.clone(), entries, formats, latencies, iteration_times, solves, products }
     }
 
     /// How long these devices take to synchronise. O(log latencies).
@@ -127,6 +132,12 @@ impl Known {
     #[must_use]
     pub fn solve(&self, key: &SolveKey) -> Option<&SolveEntry> {
         found(&self.solves, key)
+    }
+
+    /// The tiles of products of dense matrices.
+    #[must_use]
+    pub fn product(&self, key: &ProductKey) -> Option<&ProductEntry> {
+        found(&self.products, key)
     }
 
     /// What was measured on this very block. O(log formats).
@@ -238,6 +249,11 @@ impl Store {
     /// The same for how long methods took for a system, of which a device has 256 at most.
     pub fn insert_solve(&self, device: &Device, solve: SolveEntry) -> Option<PathBuf> {
         self.add(Known { solves: vec![solve], ..Known::nothing(device) })
+    }
+
+    /// The same for the tiles of products of dense matrices, of which a device has 16 at most.
+    pub fn insert_product(&self, device: &Device, product: ProductEntry) -> Option<PathBuf> {
+        self.add(Known { products: vec![product], ..Known::nothing(device) })
     }
 
     fn add(&self, new: Known) -> Option<PathBuf> {
@@ -394,6 +410,7 @@ fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
     sort(&mut known.latencies);
     sort(&mut known.iteration_times);
     sort(&mut known.solves);
+    sort(&mut known.products);
     Ok(Some(known))
 }
 
@@ -429,7 +446,8 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
     let latencies = merged(old.latencies, new.latencies, |_| true);
     let iteration_times = merged(old.iteration_times, new.iteration_times, |_| true);
     let solves = merged(old.solves, new.solves, |_| true);
-    let known = Known { device, entries, formats, latencies, iteration_times, solves };
+    let products = merged(old.products, new.products, |_| true);
+    let known = Known { device, entries, formats, latencies, iteration_times, solves, products };
     let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');

@@ -1,0 +1,93 @@
+//! `declive bench blas`: how fast products and factorisations of dense matrices are.
+
+use std::num::NonZeroU32;
+
+use declive::device::{Choice, Info, select};
+use declive::experiments::blas;
+use declive::solve::Precision;
+use declive::{Error, ErrorKind, bandwidth};
+
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt;
+use crate::cli::output::print;
+use crate::cli::progress::Screen;
+use crate::report::blas::{Device, Host, Report};
+use crate::report::{distinct, in_flags};
+
+/// Time products of dense matrices on each device, and the host's own beside them
+///
+/// The product is C − A B with 128 columns of A, as in a factorisation: a work-item for each element without local memory, tiles with
+/// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Rows and columns
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1.., default_value = "1024")]
+    size: Vec<NonZeroU32>,
+
+    /// Precision of the elements: f64 or f32
+    #[arg(long, value_name = "NAME", default_value = Precision::F64.name())]
+    precision: Precision,
+
+    /// Devices: auto, or a list of gpu, cpu, host, all and the numbers that 'declive devices' shows
+    #[arg(long, value_name = "LIST", default_value_t)]
+    devices: Choice,
+
+    /// Time all tiles that are worth a trial
+    #[arg(long)]
+    all_tiles: bool,
+
+    /// Measurements of each time, whose median is printed
+    #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeat: u16,
+
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  declive bench blas
+  declive bench blas --size 8192 --devices gpu --all-tiles";
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    interrupt::kill_cleanly();
+    let Args { precision, .. } = args;
+    if precision == Precision::Mixed {
+        return Err(Error::Usage("--precision mixed is for solves; products are in f64 or f32".into()).into());
+    }
+    let screen = Screen::new(false);
+    let selection = select(&args.devices, precision.needs_f64())?;
+    let devices: Vec<Info> = distinct(selection.ranks.into_iter().flatten());
+    let mut report = Report::new(args.repeat.into(), precision);
+    report.notes.extend(selection.note.into_iter().map(in_flags));
+    let mut exit = Exit::Success;
+    let repeat = usize::from(args.repeat);
+    for n in args.size.iter().map(|n| n.get() as usize) {
+        let host = {
+            let _shown = screen.working(&format!("the product of order {n} on the host"));
+            Host { n, product: blas::host_product(n, precision, repeat) }
+        };
+        for device in &devices {
+            let label = device.label();
+            let _shown = screen.working(&format!("products of order {n} on {label}"));
+            let copy = bandwidth::of_device(device);
+            let products = blas::products(device, n, precision, args.all_tiles, repeat);
+            match products.and_then(|products| Ok((products, copy?))) {
+                Ok((products, copy)) => report.devices.push(Device::new(&label, n, copy, products)),
+                Err(error) => {
+                    if !matches!(error, Error::OutOfDeviceMemory { .. }) {
+                        exit = ErrorKind::Runtime.into();
+                    }
+                    report.notes.push(in_flags(format!("order {n} on {label} is left out: {error}")));
+                }
+            }
+        }
+        report.hosts.push(host);
+    }
+    print(&report, args.json)?;
+    Ok(exit)
+}

@@ -1,0 +1,5 @@
+//! How fast products and factorisations of dense matrices are on a device, and the host's own beside them.
+
+mod product;
+
+pub use product::{Product, host_product, products};
