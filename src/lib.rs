@@ -30,6 +30,7 @@
 //! | [`npz`] | SciPy's sparse matrices, read and written |
 //! | [`matrix`] | [`Csr`], [facts](matrix), [reordering](matrix::reorder), [generated systems](matrix::gallery) |
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
+//! | [`dense`] | dense systems: LU, Cholesky and LDLᵀ factors on several devices or the host |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
@@ -62,6 +63,7 @@ mod banner;
 mod cache;
 pub mod checkpoint;
 mod comm;
+pub mod dense;
 pub mod device;
 mod direct;
 pub mod error;

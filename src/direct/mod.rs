@@ -46,7 +46,8 @@ mod tree;
 use std::fmt;
 
 pub(crate) use band::{is_narrow, widths};
-pub(crate) use refine::refine;
+pub use refine::Refinement;
+pub(crate) use refine::{refine, refine_by};
 
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Deficiency};

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use std::convert::Infallible;
+
 use super::Factor;
 use crate::matrix::Csr;
 use crate::verify::{difference, norm_2};
@@ -14,11 +16,11 @@ const ENOUGH: f64 = 2.0;
 
 /// What came of a refinement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Refinement {
+pub struct Refinement {
     /// Corrections that were added and kept.
-    pub(crate) steps: usize,
+    pub steps: usize,
     /// ‖b − A x‖₂, at the end.
-    pub(crate) residual: f64,
+    pub residual: f64,
 }
 
 /// Improves `x` by x += A⁻¹ (b − A x), where A⁻¹ is what the factor makes of it, as long as a step halves ‖b − A x‖₂ and for 10
@@ -31,31 +33,50 @@ pub(crate) struct Refinement {
 /// # Panics
 /// If `b` or `x` has not one element a row.
 pub(crate) fn refine(a: &Csr, factor: &Factor, b: &[f64], x: &mut [f64]) -> Refinement {
-    let n = a.n_rows();
+    let solve = |r: &[f64], d: &mut [f64]| {
+        factor.solve(r, d);
+        Ok::<_, Infallible>(())
+    };
+    match refine_by(|x, r| residual(a, b, x, r), solve, x) {
+        Ok(refinement) => refinement,
+        Err(never) => match never {},
+    }
+}
+
+/// The same, where `residual` makes b − A x of x, and `solve` A⁻¹ r of r.
+///
+/// # Errors
+/// Those of `solve`: x is the last one that was kept.
+pub(crate) fn refine_by<E>(
+    residual: impl Fn(&[f64], &mut [f64]),
+    mut solve: impl FnMut(&[f64], &mut [f64]) -> Result<(), E>,
+    x: &mut [f64],
+) -> Result<Refinement, E> {
+    let n = x.len();
     let (mut r, mut d, mut next) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-    residual(a, b, x, &mut r);
+    residual(x, &mut r);
     let mut norm = norm_2(&r);
     for steps in 0..STEPS {
         if norm == 0.0 {
-            return Refinement { steps, residual: norm };
+            return Ok(Refinement { steps, residual: norm });
         }
-        factor.solve(&r, &mut d);
+        solve(&r, &mut d)?;
         for (next, (x, d)) in next.iter_mut().zip(x.iter().zip(&d)) {
             *next = x + d;
         }
-        residual(a, b, &next, &mut r);
+        residual(&next, &mut r);
         let after = norm_2(&r);
         if after >= norm || after.is_nan() || !next.iter().all(|v| v.is_finite()) {
-            return Refinement { steps, residual: norm };
+            return Ok(Refinement { steps, residual: norm });
         }
         x.copy_from_slice(&next);
         let is_last = after * ENOUGH > norm;
         norm = after;
         if is_last {
-            return Refinement { steps: steps + 1, residual: norm };
+            return Ok(Refinement { steps: steps + 1, residual: norm });
         }
     }
-    Refinement { steps: STEPS, residual: norm }
+    Ok(Refinement { steps: STEPS, residual: norm })
 }
 
 /// r = b − A x.

@@ -106,6 +106,28 @@ pub enum Error {
         found: usize,
     },
 
+    /// A dense matrix that has no factors, as it is singular in the precision in which it is factorised.
+    #[error(
+        "the matrix is singular in {precision} precision: column {column} has no pivot once the columns before it are eliminated"
+    )]
+    SingularMatrix {
+        /// The column, from 1.
+        column: usize,
+        /// `single` or `double`.
+        precision: &'static str,
+    },
+
+    /// A dense matrix that has no Cholesky factor.
+    #[error(
+        "the matrix is not positive definite in {precision} precision: column {column} has no positive pivot; use LU factors"
+    )]
+    NotDefinite {
+        /// The column, from 1.
+        column: usize,
+        /// `single` or `double`.
+        precision: &'static str,
+    },
+
     /// A method for symmetric systems was given another. Rows and columns are counted from 1, as in the file.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
@@ -362,6 +384,8 @@ impl Error {
             | Self::NotHermitian { .. }
             | Self::OperatorNotSymmetric { .. }
             | Self::NotFinite { .. }
+            | Self::SingularMatrix { .. }
+            | Self::NotDefinite { .. }
             | Self::BeyondSingle { .. }
             | Self::NotBanded { .. }
             | Self::ZeroPivot { .. }

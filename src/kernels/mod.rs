@@ -13,6 +13,7 @@ pub(crate) mod columns;
 pub(crate) mod convert;
 pub(crate) mod csr;
 pub(crate) mod cycle;
+pub(crate) mod dense;
 pub(crate) mod dictionary;
 pub(crate) mod dot;
 pub(crate) mod fdtd;

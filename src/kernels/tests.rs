@@ -288,7 +288,11 @@ mod bodies;
 /// What a multigrid cycle does beside products.
 mod cycle;
 
+/// Products of dense matrices.
 mod gemm;
+
+/// Blocks of dense matrices.
+mod dense;
 
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
 /// Rounded values: rows are summed in the order of their columns, whatever their format. (Row blocks have room for 64 rows of 27

@@ -73,7 +73,7 @@ const C: usize = 2;
 
 /// C by the kernel, and by loops over the same numbers.
 fn compare<T: Fused>(
-    (ctx, gemm, is_naive): (&Context, &Gemm<T>, bool),
+    (ctx, gemm, tiles, is_naive): (&Context, &Gemm<T>, Tiles, bool),
     [m, n, k]: [usize; 3],
     (alpha, beta): (f64, f64),
     make: fn(usize, usize) -> Vec<T>,
@@ -104,7 +104,7 @@ fn compare<T: Fused>(
             *to = if beta == T::default() { alpha * sum } else { alpha.fused(sum, beta * *to) };
         }
     }
-    assert!(found == expected, "{m} x {n} x {k}, {alpha:?}, {beta:?}, {}, naive: {is_naive}", gemm.tiles());
+    assert!(found == expected, "{m} x {n} x {k}, {alpha:?}, {beta:?}, {tiles}, naive: {is_naive}");
 }
 
 fn at_awkward_sizes<T: Fused>(ctx: &Context, is_simulated: bool) {
@@ -113,7 +113,7 @@ fn at_awkward_sizes<T: Fused>(ctx: &Context, is_simulated: bool) {
     for tiles in tiles().into_iter().filter(|tiles| tiles.fits::<T>(ctx.info())) {
         let gemm = Gemm::build(ctx, tiles).unwrap();
         for is_naive in [false, true] {
-            let on = (ctx, &gemm, is_naive);
+            let on = (ctx, &gemm, tiles, is_naive);
             for size in few.into_iter().chain(many.into_iter().filter(|_| !is_simulated)) {
                 compare(on, size, (1.0, 0.0), integers::<T>);
                 compare(on, size, (-1.0, 1.0), fractions::<T>);
@@ -123,7 +123,7 @@ fn at_awkward_sizes<T: Fused>(ctx: &Context, is_simulated: bool) {
     }
 }
 
-fn each_device(run: impl Fn(&Context, bool)) {
+pub(super) fn each_device(run: impl Fn(&Context, bool)) {
     for device in one_a_platform() {
         let ctx = Context::open(&device).unwrap();
         run(&ctx, device.platform == "Oclgrind");

@@ -1,0 +1,170 @@
+//! Factors that are kept.
+
+use super::condition;
+use super::devices::{BLOCK, Devices};
+use super::element::Element;
+use super::host::Host;
+use super::matrix::Matrix;
+use crate::device::{self, Choice, Info, Kind as DeviceKind};
+use crate::error::{Error, Result};
+use crate::named::named;
+
+named! {
+    /// A factorisation of a dense matrix.
+    Kind, "factorisation":
+    Lu = "lu", "A = Pᵀ L U with partial pivoting, of any square matrix.";
+    Cholesky = "cholesky", "A = L Lᵀ, of a symmetric positive definite matrix, whose lower triangle alone is looked at.";
+    Ldlt = "ldlt", "A = Pᵀ L D Lᵀ P with pivots of Bunch and Kaufman, of a symmetric matrix, on the host; the lower triangle alone is looked at.";
+}
+
+/// With [`Choice::Auto`], matrices of a smaller order stay on the host, which takes less for them than a device to open;
+const LEAST_ON_GPU: usize = 2048;
+/// and there is another GPU for each so many columns.
+const COLUMNS_PER_GPU: usize = 8192;
+
+/// The factors of a dense matrix, on the host or on devices, for any number of right-hand sides.
+pub struct Factor<T: Element> {
+    n: usize,
+    kind: Kind,
+    norm_1: f64,
+    place: Place<T>,
+}
+
+enum Place<T: Element> {
+    Host(Host<T>),
+    Devices(Box<Devices<T>>),
+}
+
+impl<T: Element> Factor<T> {
+    /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least: one
+    /// for each 8192 columns. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
+    /// 8 n² / P and 4 kB × n more.
+    ///
+    /// # Errors
+    /// [`Error::SingularMatrix`], [`Error::NotDefinite`]; [`Error::NoDevice`], [`Error::OutOfDeviceMemory`]; a failing device.
+    pub fn new(a: Matrix<T>, kind: Kind, devices: &Choice) -> Result<Self> {
+        let devices = if kind == Kind::Ldlt { Vec::new() } else { devices_for::<T>(a.order(), devices)? };
+        Self::on(a, kind, &devices, BLOCK)
+    }
+
+    /// The same on these devices, or without any on the host, with blocks of so many columns.
+    pub(crate) fn on(a: Matrix<T>, kind: Kind, devices: &[Info], block: usize) -> Result<Self> {
+        let (n, norm_1) = (a.order(), a.norm_1());
+        let values = a.into_values();
+        let found = if devices.is_empty() || n == 0 {
+            Host::new(n, values, kind).map(Place::Host)
+        } else {
+            Devices::new(n, values, kind, devices, block)?.map(|on| Place::Devices(Box::new(on)))
+        };
+        match found {
+            Ok(place) => Ok(Self { n, kind, norm_1, place }),
+            Err(column) => Err(without_pivot(kind, column, T::CL_NAME)),
+        }
+    }
+
+    /// Rows, and columns.
+    #[must_use]
+    pub fn order(&self) -> usize {
+        self.n
+    }
+
+    /// Which factors they are.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The devices that have them; none where it is the host.
+    #[must_use]
+    pub fn devices(&self) -> Vec<String> {
+        match &self.place {
+            Place::Host(_) => Vec::new(),
+            Place::Devices(devices) => devices.names(),
+        }
+    }
+
+    /// Seconds of the factorisation that the host took for panels, partly while devices worked; 0 where all is the host's.
+    #[must_use]
+    pub fn panel_seconds(&self) -> f64 {
+        match &self.place {
+            Place::Host(_) => 0.0,
+            Place::Devices(devices) => devices.panels.as_secs_f64(),
+        }
+    }
+
+    /// x = A⁻¹ b in the place of b, for any number of right-hand sides one behind the other: 2 n² flops for each. On devices by products
+    /// with inverted triangles of 128 rows.
+    ///
+    /// # Errors
+    /// [`Error::SizeMismatch`] if these are no multiple of n elements; a failing device.
+    pub fn solve(&mut self, x: &mut [T]) -> Result<()> {
+        let n = self.n;
+        if x.is_empty() {
+            return Ok(());
+        }
+        if n == 0 || !x.len().is_multiple_of(n) {
+            let expected = x.len().div_ceil(n.max(1)) * n;
+            return Err(Error::SizeMismatch { what: "the right-hand sides".into(), expected, found: x.len() });
+        }
+        match &mut self.place {
+            Place::Host(host) => host.solve(x),
+            Place::Devices(devices) => devices.solve(x)?,
+        }
+        Ok(())
+    }
+
+    /// About κ₁ = ‖A‖₁ ‖A⁻¹‖₁, and mostly not below a third of it: a solution may be off by κ₁ times its backward error. Some ten solves with
+    /// one column, on the host, where factors of devices are copied to for it.
+    ///
+    /// N. J. Higham, ACM Trans. Math. Softw. 14 (1988), doi 10.1145/50063.214386, after W. W. Hager.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; a failing device.
+    pub fn condition(&self) -> Result<f64> {
+        let copied;
+        let host = match &self.place {
+            Place::Host(host) => host,
+            Place::Devices(devices) => {
+                copied = devices.on_host()?;
+                &copied
+            }
+        };
+        Ok(self.norm_1 * condition::inverse_norm_1(self.n, host))
+    }
+
+    /// The factors by columns: L and U, or L and D or Lᵀ.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; a failing device.
+    pub fn values(&self) -> Result<Vec<T>> {
+        Ok(match &self.place {
+            Place::Host(host) => host.values().to_vec(),
+            Place::Devices(devices) => devices.on_host()?.values().to_vec(),
+        })
+    }
+}
+
+/// What it means that a column, counted from 0, has no pivot.
+fn without_pivot(kind: Kind, column: usize, element: &str) -> Error {
+    let (column, precision) = (column + 1, if element == "float" { "single" } else { "double" });
+    match kind {
+        Kind::Cholesky => Error::NotDefinite { column, precision },
+        Kind::Lu | Kind::Ldlt => Error::SingularMatrix { column, precision },
+    }
+}
+
+/// The devices for a matrix of this order; none is the host.
+pub(crate) fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<Info>> {
+    let is_auto = *choice == Choice::Auto;
+    if is_auto && n < LEAST_ON_GPU {
+        return Ok(Vec::new());
+    }
+    let needs_f64 = T::CL_NAME == "double";
+    let selection = device::select(choice, needs_f64)?;
+    let mut devices: Vec<Info> = selection.ranks.into_iter().flatten().collect();
+    if is_auto {
+        devices.retain(|device| device.kind == DeviceKind::Gpu);
+        devices.truncate((n / COLUMNS_PER_GPU).max(1));
+    }
+    Ok(devices)
+}

@@ -1,0 +1,52 @@
+//! Dense systems: factors kept for many right-hand sides, on the host or on several devices at once.
+//!
+//! | kind | factors | of |
+//! |---|---|---|
+//! | [`Kind::Lu`] | A = Pᵀ L U, partial pivoting | any square matrix: 2 n³ / 3 flops |
+//! | [`Kind::Cholesky`] | A = L Lᵀ | symmetric positive definite ones: n³ / 3 |
+//! | [`Kind::Ldlt`] | A = Pᵀ L D Lᵀ P, Bunch and Kaufman's pivots | symmetric ones, on the host: n³ / 3 |
+//!
+//! ```
+//! use declive::dense::{Factor, Kind, Matrix};
+//!
+//! # fn main() -> declive::Result<()> {
+//! let a = Matrix::from_columns(2, vec![0.0, 2.0, 1.0, 1.0])?; // [0 1; 2 1]
+//! # let devices = "host".parse()?;
+//! # #[cfg(any())]
+//! let devices = "gpu".parse()?;
+//! let mut factor = Factor::new(a, Kind::Lu, &devices)?;
+//! let mut x = vec![1.0, 3.0, 2.0, 4.0]; // two right-hand sides, one after the other
+//! factor.solve(&mut x)?;
+//! assert_eq!(x, [1.0, 1.0, 1.0, 2.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! On devices, blocks of columns are dealt out in turn. Each is factorised on the host ([`panel`]) while the devices still multiply by the
+//! one before (S. Tomov, J. Dongarra, M. Baboulin 2010, doi 10.1016/j.parco.2009.12.005), and goes from there to all devices; so the
+//! factors have the same bits on any number of them.
+//!
+//! | module | its part |
+//! |---|---|
+//! | `matrix`, `element` | a matrix by columns; `f32` and `f64` |
+//! | `panel` | a block of columns, and inverses of triangles, on the host |
+//! | `host`, `devices` with `columns` and `rank` | factors of each place |
+//! | `factor`, `condition`, `refine` | the API; how far a solution may be off, and steps to a better one |
+
+mod columns;
+mod condition;
+mod devices;
+mod element;
+mod factor;
+mod host;
+mod matrix;
+mod panel;
+mod rank;
+mod refine;
+#[cfg(test)]
+mod tests;
+
+pub use element::Element;
+pub use factor::{Factor, Kind};
+pub use matrix::Matrix;
+pub use refine::Refinement;
