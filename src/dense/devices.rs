@@ -1,13 +1,14 @@
 //! Factors on devices, blocks of columns in turn on each.
 
 use std::result::Result as StdResult;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::columns::Columns;
 use super::element::Element;
-use super::factor::Kind;
+use super::factor::{Kind, Times};
 use super::host::Host;
 use super::panel::{self, Pivots};
 use super::rank::{INVERSES, Rank};
@@ -21,6 +22,9 @@ pub(super) const BLOCK: usize = 128;
 /// Elements that a thread copies at once.
 const CHUNK: usize = 1 << 16;
 
+/// A panel, factorised, and its rows that moved: where to, and where from, counted from its first.
+type Panel<T> = (Pinned<T>, Vec<[u32; 2]>);
+
 /// Factors in the place of the matrix.
 pub(super) struct Devices<T: Element> {
     columns: Columns,
@@ -28,8 +32,7 @@ pub(super) struct Devices<T: Element> {
     ranks: Vec<Rank<T>>,
     /// Which row of A is row i of L.
     rows: Vec<usize>,
-    /// What the host did alone, that is while the devices waited for it or might have.
-    pub(super) panels: Duration,
+    pub(super) times: Times,
 }
 
 impl<T: Element> Devices<T> {
@@ -46,12 +49,18 @@ impl<T: Element> Devices<T> {
         block: usize,
     ) -> Result<StdResult<Self, usize>> {
         let columns = Columns { n, block: block.min(n), ranks: devices.len() };
+        let start = Instant::now();
         let ranks = devices.iter().enumerate().map(|(rank, info)| Rank::new(info, columns, rank, &values));
         let ranks = ranks.collect::<Result<Vec<_>>>()?;
         drop(values);
-        let mut all = Self { columns, kind, ranks, rows: (0..n).collect(), panels: Duration::ZERO };
+        let uploads = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
+        let open = start.elapsed().as_secs_f64() - uploads;
+        let times = Times { open, upload: uploads, ..Times::default() };
+        let mut all = Self { columns, kind, ranks, rows: (0..n).collect(), times };
+        let start = Instant::now();
         let found = all.factorise()?;
         all.ranks.iter_mut().try_for_each(Rank::finish)?;
+        all.times.factorise = start.elapsed().as_secs_f64();
         Ok(found.map(|()| all))
     }
 
@@ -64,7 +73,7 @@ impl<T: Element> Devices<T> {
                 Ok(found) => found,
                 Err(column) => return Ok(Err(column)),
             };
-            self.send(j, panel, &moves)?;
+            let panel = Arc::new(panel);
             // whoever has the next panel begins with that
             let next = j + 1;
             let ahead = columns.owner(next);
@@ -72,6 +81,7 @@ impl<T: Element> Devices<T> {
             order.swap(0, ahead);
             let mut read = None;
             for rank in order {
+                self.send(rank, j, &panel, &moves)?;
                 let rank_of = &mut self.ranks[rank];
                 rank_of.begin(j, pivots, moves.len())?;
                 let mut skip = 0;
@@ -98,11 +108,13 @@ impl<T: Element> Devices<T> {
         j: usize,
         coming: PendingRead<Pinned<T>>,
         pivots: Pivots,
-    ) -> Result<StdResult<(Pinned<T>, Vec<[u32; 2]>), usize>> {
+    ) -> Result<StdResult<Panel<T>, usize>> {
         let columns = self.columns;
         let (first, width) = (columns.first(j), columns.width(j));
         let size = [columns.n - first, width];
+        let start = Instant::now();
         let mut memory = coming.wait(&self.ranks[columns.owner(j)].ctx)?;
+        self.times.waits += start.elapsed().as_secs_f64();
         let start = Instant::now();
         let (inverses, panel) = memory.split_at_mut(INVERSES * width * width);
         let panel = &mut panel[..size[0] * width];
@@ -114,19 +126,21 @@ impl<T: Element> Devices<T> {
         panel::inverses(panel, size, pivots, lower, upper);
         let from: Vec<usize> = moves.iter().map(|&[_, from]| self.rows[first + from as usize]).collect();
         moves.iter().zip(from).for_each(|(&[to, _], row)| self.rows[first + to as usize] = row);
-        self.panels += start.elapsed();
+        self.times.panels += start.elapsed().as_secs_f64();
         Ok(Ok((memory, moves)))
     }
 
-    /// Sends a panel to all ranks: to its owner from where it is, to others from memory of theirs.
-    fn send(&mut self, j: usize, panel: Pinned<T>, moves: &[[u32; 2]]) -> Result<()> {
-        let owner = self.columns.owner(j);
-        for (_, rank) in self.ranks.iter_mut().enumerate().filter(|(rank, _)| *rank != owner) {
-            let mut copy = rank.memory()?;
-            copy.par_chunks_mut(CHUNK).zip(panel.par_chunks(CHUNK)).for_each(|(to, from)| to.copy_from_slice(from));
-            rank.send(j, copy, moves)?;
+    /// Sends a panel to a rank: to its owner from where it is, to others from memory of theirs.
+    fn send(&mut self, rank: usize, j: usize, panel: &Arc<Pinned<T>>, moves: &[[u32; 2]]) -> Result<()> {
+        let is_owner = self.columns.owner(j) == rank;
+        let rank = &mut self.ranks[rank];
+        if is_owner {
+            return rank.send(j, Arc::clone(panel), moves);
         }
-        self.ranks[owner].send(j, panel, moves)
+        let mut copy = rank.memory()?;
+        let pieces = panel[..rank.room(j)].par_chunks(CHUNK);
+        copy.par_chunks_mut(CHUNK).zip(pieces).for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
+        rank.send(j, Arc::new(copy), moves)
     }
 
     /// x = A⁻¹ b in place, column by column. The right-hand sides go from one device to the next with the blocks.

@@ -1,5 +1,9 @@
 //! Factors that are kept.
 
+use std::time::Instant;
+
+use serde::Serialize;
+
 use super::condition;
 use super::devices::{BLOCK, Devices};
 use super::element::Element;
@@ -27,7 +31,24 @@ pub struct Factor<T: Element> {
     n: usize,
     kind: Kind,
     norm_1: f64,
+    host_seconds: f64,
     place: Place<T>,
+}
+
+/// Where the time of a factorisation went, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Times {
+    /// Opening devices, compiling, and memory on them.
+    pub open: f64,
+    /// The matrix on its way to the devices.
+    pub upload: f64,
+    /// The factorisation.
+    pub factorise: f64,
+    /// What the host took of that for panels, while devices multiplied or waited,
+    pub panels: f64,
+    /// and for waiting for them.
+    pub waits: f64,
 }
 
 enum Place<T: Element> {
@@ -51,13 +72,14 @@ impl<T: Element> Factor<T> {
     pub(crate) fn on(a: Matrix<T>, kind: Kind, devices: &[Info], block: usize) -> Result<Self> {
         let (n, norm_1) = (a.order(), a.norm_1());
         let values = a.into_values();
+        let start = Instant::now();
         let found = if devices.is_empty() || n == 0 {
             Host::new(n, values, kind).map(Place::Host)
         } else {
             Devices::new(n, values, kind, devices, block)?.map(|on| Place::Devices(Box::new(on)))
         };
         match found {
-            Ok(place) => Ok(Self { n, kind, norm_1, place }),
+            Ok(place) => Ok(Self { n, kind, norm_1, host_seconds: start.elapsed().as_secs_f64(), place }),
             Err(column) => Err(without_pivot(kind, column, T::CL_NAME)),
         }
     }
@@ -83,12 +105,12 @@ impl<T: Element> Factor<T> {
         }
     }
 
-    /// Seconds of the factorisation that the host took for panels, partly while devices worked; 0 where all is the host's.
+    /// Where the time of the factorisation went.
     #[must_use]
-    pub fn panel_seconds(&self) -> f64 {
+    pub fn times(&self) -> Times {
         match &self.place {
-            Place::Host(_) => 0.0,
-            Place::Devices(devices) => devices.panels.as_secs_f64(),
+            Place::Host(_) => Times { factorise: self.host_seconds, ..Times::default() },
+            Place::Devices(devices) => devices.times,
         }
     }
 

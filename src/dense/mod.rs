@@ -22,14 +22,14 @@
 //! # }
 //! ```
 //!
-//! On devices, blocks of columns are dealt out in turn. Each is factorised on the host ([`panel`]) while the devices still multiply by the
+//! On devices, blocks of columns are dealt out in turn. Each is factorised on the host (`panel`) while the devices still multiply by the
 //! one before (S. Tomov, J. Dongarra, M. Baboulin 2010, doi 10.1016/j.parco.2009.12.005), and goes from there to all devices; so the
 //! factors have the same bits on any number of them.
 //!
 //! | module | its part |
 //! |---|---|
 //! | `matrix`, `element` | a matrix by columns; `f32` and `f64` |
-//! | `panel` | a block of columns, and inverses of triangles, on the host |
+//! | `panel`, `tall` | a block of columns, and inverses of triangles, on the host |
 //! | `host`, `devices` with `columns` and `rank` | factors of each place |
 //! | `factor`, `condition`, `refine` | the API; how far a solution may be off, and steps to a better one |
 
@@ -43,10 +43,12 @@ mod matrix;
 mod panel;
 mod rank;
 mod refine;
+mod tall;
 #[cfg(test)]
 mod tests;
 
 pub use element::Element;
-pub use factor::{Factor, Kind};
+pub(crate) use factor::devices_for;
+pub use factor::{Factor, Kind, Times};
 pub use matrix::Matrix;
 pub use refine::Refinement;

@@ -4,15 +4,13 @@ use std::result::Result as StdResult;
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor as llt;
-use faer::linalg::lu::partial_pivoting::factor::{PartialPivLuParams, lu_in_place, lu_in_place_scratch};
+use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Auto, MatMut, MatRef, Par, Spec};
+use faer::{MatMut, MatRef, Par, Spec};
 
 use super::element::Element;
-
-/// Columns of a panel below which faer recurses no further: its innermost loop goes over all rows for each column pair.
-const NARROW: usize = 4;
+use super::tall;
 
 /// How a panel is factorised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +43,15 @@ pub(super) fn factorise<T: Element>(
 
 fn lu<T: Element>(mut panel: MatMut<'_, T>) -> StdResult<Vec<[u32; 2]>, usize> {
     let (m, w) = (panel.nrows(), panel.ncols());
+    if m > w {
+        let mut swaps = vec![0; w];
+        tall::lu(panel, &mut swaps)?;
+        return Ok(tall::moves(m, &swaps));
+    }
     let (mut from, mut to) = (vec![0u32; m], vec![0u32; m]);
-    let params = PartialPivLuParams { recursion_threshold: NARROW, ..<PartialPivLuParams as Auto<T>>::auto() };
-    let params: Spec<PartialPivLuParams, T> = params.into();
-    let mut work = MemBuffer::new(lu_in_place_scratch::<u32, T>(m, w, Par::rayon(0), params));
-    lu_in_place(panel.rb_mut(), &mut from, &mut to, Par::rayon(0), MemStack::new(&mut work), params);
+    let par = Par::rayon(0);
+    let mut work = MemBuffer::new(lu_in_place_scratch::<u32, T>(m, w, par, Spec::default()));
+    lu_in_place(panel.rb_mut(), &mut from, &mut to, par, MemStack::new(&mut work), Spec::default());
     has_pivots(panel.rb(), |pivot| pivot != 0.0)?;
     Ok(from.iter().zip(0..).filter(|(from, to)| *from != to).map(|(&from, to)| [to, from]).collect())
 }

@@ -1,6 +1,7 @@
 //! A device with its columns.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::columns::Columns;
 use super::element::Element;
@@ -38,6 +39,8 @@ pub(super) struct Rank<T: Element> {
     pinned: Vec<Pinned<T>>,
     sent: Vec<(PendingWrite, Arc<Pinned<T>>)>,
     sent_moves: Vec<PendingWrite>,
+    /// How long it took to get its columns.
+    pub(super) upload: Duration,
     /// Of a solve.
     x: Option<(DeviceVec<T>, DeviceVec<T>)>,
 }
@@ -54,10 +57,12 @@ impl<T: Element> Rank<T> {
         let kernels = DenseKernels::build(&ctx)?;
         let mine = columns.of_rank(rank);
         let mut own = DeviceVec::uninit(&ctx, n * mine, WHAT)?;
+        let start = Instant::now();
         for j in (rank..columns.blocks()).step_by(ranks) {
             let (first, width) = (columns.first(j), columns.width(j));
             own.write(&ctx, columns.place(j) * n, &values[first * n..(first + width) * n])?;
         }
+        let upload = start.elapsed();
         let room = block * (INVERSES * block + n);
         let (width, blocks) = (block * block, columns.blocks().div_ceil(ranks));
         Ok(Self {
@@ -70,6 +75,7 @@ impl<T: Element> Rank<T> {
             sent: Vec::new(),
             sent_moves: Vec::new(),
             x: None,
+            upload,
             ctx,
             gemm,
             kernels,
@@ -89,7 +95,7 @@ impl<T: Element> Rank<T> {
     }
 
     /// Elements of the panel of block `j` with its inverses.
-    fn room(&self, j: usize) -> usize {
+    pub(super) fn room(&self, j: usize) -> usize {
         self.behind(j) + (self.columns.n - self.columns.first(j)) * self.columns.width(j)
     }
 
@@ -139,12 +145,12 @@ impl<T: Element> Rank<T> {
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn send(&mut self, j: usize, panel: Pinned<T>, moves: &[[u32; 2]]) -> Result<()> {
+    pub(super) fn send(&mut self, j: usize, panel: Arc<Pinned<T>>, moves: &[[u32; 2]]) -> Result<()> {
         self.take_back();
         if let Some(used) = self.used[j % 2].take() {
             self.ctx.wait(&used, "a panel")?;
         }
-        let (room, panel) = (self.room(j), Arc::new(panel));
+        let room = self.room(j);
         let (ctx, queue) = (&self.ctx, Queue::Transfer);
         let write = self.panels[j % 2].start_write(ctx, queue, 0, Arc::clone(&panel), 0..room)?;
         ctx.compute_after(std::slice::from_ref(&write))?;

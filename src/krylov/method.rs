@@ -156,6 +156,14 @@ methods! {
         };
     Tridiagonal = "tridiagonal", "Elimination with exchanges of rows, of a tridiagonal matrix, or one with up to 8 diagonals on either side, on the host."
         => Self::Direct.facts();
+    Dense = "dense", "LU, Cholesky or LDLᵀ factors of a dense matrix on devices or the host, with iterative refinement."
+        => Facts {
+            needs: ANY_SQUARE,
+            keeps_direction: false,
+            moves: false,
+            scales: false,
+            ..USUAL
+        };
     Lsmr = "lsmr", "Least squares LSMR, for any matrix, rectangular or singular ones among them (Fong and Saunders 2011)."
         => Facts {
             needs: Needs { square: false, ..ANY_SQUARE },
@@ -169,13 +177,13 @@ methods! {
 
 impl Method {
     /// All that iterate with products with A alone: all but [`Method::Auto`], [`Method::Direct`],
-    /// [`Method::Tridiagonal`] and [`Method::Lsmr`].
-    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 4).0;
+    /// [`Method::Tridiagonal`], [`Method::Dense`] and [`Method::Lsmr`].
+    pub const FORCED: &[Self] = Self::ALL.split_at(1).1.split_at(Self::ALL.len() - 5).0;
 
-    /// Whether it factorises the matrix, on the host: [`Method::Direct`] and [`Method::Tridiagonal`].
+    /// Whether it factorises the matrix: [`Method::Direct`], [`Method::Tridiagonal`] and [`Method::Dense`].
     #[must_use]
     pub fn factorises(self) -> bool {
-        matches!(self, Self::Direct | Self::Tridiagonal)
+        matches!(self, Self::Direct | Self::Tridiagonal | Self::Dense)
     }
 
     /// Whether it needs as many rows as columns.

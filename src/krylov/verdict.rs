@@ -118,6 +118,11 @@ pub enum Singularity {
         /// Row, from 1.
         row: usize,
     },
+    /// As a dense matrix, in the precision of its factors: nothing was left of this column once those before it were eliminated.
+    Column {
+        /// Column, from 1.
+        column: usize,
+    },
     /// Its columns sum to 0, as a whole or in connected parts, and the sums of b do not.
     Inconsistent {
         /// How many such parts there are.
@@ -132,6 +137,7 @@ impl fmt::Display for Singularity {
         match self {
             Self::Structural(shortage) => write!(f, "whatever its values: {shortage}"),
             Self::Numerical { row } => write!(f, "in double precision: no pivot for row {row}"),
+            Self::Column { column } => write!(f, "in the precision of its factors: no pivot in column {column}"),
             Self::Inconsistent { parts, least } => {
                 let where_ = if *parts == 1 { String::new() } else { format!(" in each of {parts} connected parts") };
                 write!(f, "as its columns sum to 0{where_}, and no x has a relative residual below {least:.3e}")

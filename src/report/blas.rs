@@ -1,14 +1,14 @@
-//! How fast products of dense matrices are.
+//! How fast products and factorisations of dense matrices are.
 
 use std::fmt;
 
-use declive::experiments::blas::Product;
+use declive::experiments::blas::{Factorisation, Product, amdahl, gustafson};
 use declive::solve::Precision;
 use declive::tune::Timing;
 use serde::Serialize;
 
 use super::layout::Text;
-use super::units::{count, figure, plural};
+use super::units::{count, figure, percent, plural};
 
 /// All that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,6 +19,8 @@ pub(crate) struct Report {
     /// By sizes.
     pub(crate) hosts: Vec<Host>,
     pub(crate) devices: Vec<Device>,
+    /// With their orders; of each the host's first.
+    pub(crate) factorisations: Vec<(usize, Factorisation)>,
     /// What could not be measured.
     pub(crate) notes: Vec<String>,
 }
@@ -49,11 +51,79 @@ impl Device {
 
 impl Report {
     pub(crate) fn new(repeat: usize, precision: Precision) -> Self {
-        Self { repeat, precision, hosts: Vec::new(), devices: Vec::new(), notes: Vec::new() }
+        Self {
+            repeat,
+            precision,
+            hosts: Vec::new(),
+            devices: Vec::new(),
+            factorisations: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     fn host(&self, n: usize) -> Option<&Host> {
         self.hosts.iter().find(|host| host.n == n)
+    }
+}
+
+impl Report {
+    fn table(&self, text: &mut Text) {
+        let head = [
+            "factors",
+            "order",
+            "s",
+            "GFLOP/s",
+            "with transfers",
+            "of product",
+            "× host",
+            "panels s",
+            "waits s",
+            "solve s",
+            "64 solves s",
+            "error",
+            "Amdahl 8",
+            "Gustafson 8",
+            "on",
+        ];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for (n, found) in &self.factorisations {
+            let rate = found.flops / found.times.factorise;
+            let is_host =
+                |(order, one): &&(usize, Factorisation)| order == n && one.devices.is_empty() && one.kind == found.kind;
+            let host = self.factorisations.iter().find(is_host).map(|(_, host)| host.times.factorise);
+            let serial = found.serial_share();
+            let of_devices = |value: f64| if found.devices.is_empty() { String::new() } else { figure(value) };
+            rows.push(vec![
+                found.kind.to_string(),
+                count(*n),
+                figure(found.times.factorise),
+                figure(1e-9 * rate),
+                figure(1e-9 * found.flops / found.with_transfers()),
+                self.fastest_product(*n, &found.devices).map_or_else(String::new, |most| percent(rate / most, 1.0)),
+                host.map_or_else(String::new, |host| figure(host / found.times.factorise)),
+                of_devices(found.times.panels),
+                of_devices(found.times.waits),
+                figure(found.solves[0]),
+                figure(found.solves[1]),
+                format!("{:.0e}", found.backward_error),
+                of_devices(amdahl(serial, 8.0)),
+                of_devices(gustafson(serial, 8.0)),
+                if found.devices.is_empty() { "the host".into() } else { found.devices.join(", ") },
+            ]);
+        }
+        text.columns(&rows);
+    }
+
+    /// Multiplications and additions a second of the fastest product on these devices together, or on the host: the measured limit.
+    fn fastest_product(&self, n: usize, devices: &[String]) -> Option<f64> {
+        if devices.is_empty() {
+            return self.host(n).map(|host| flops(n) / host.product.median);
+        }
+        let of = |label: &String| {
+            let device = self.devices.iter().find(|device| device.n == n && device.label == *label)?;
+            device.products.iter().map(|product| product.measured.flops_per_second).reduce(f64::max)
+        };
+        devices.iter().map(of).sum()
     }
 }
 
@@ -91,6 +161,10 @@ impl fmt::Display for Report {
             rows.push(vec![count(host.n), figure(1e6 * seconds), figure(1e-9 * flops(host.n) / seconds)]);
         }
         text.columns(&rows);
+        if !self.factorisations.is_empty() {
+            text.section("Factorisations");
+            self.table(&mut text);
+        }
         if !self.notes.is_empty() {
             text.section("Notes");
         }

@@ -10,8 +10,8 @@ use declive::matrix::symmetry::Symmetries;
 use declive::matrix::values::{MainDiagonal, Range};
 use declive::matrix::{Csr, Scalar};
 use declive::solve::{
-    Format, FormatSurvey, Method, Precision, Precond, Remembered, candidates, device_bytes, factorises_first,
-    first_look, remembered,
+    Format, FormatSurvey, Method, Precision, Precond, Remembered, candidates, dense_first, device_bytes,
+    factorises_first, first_look, remembered,
 };
 use serde::Serialize;
 
@@ -54,6 +54,8 @@ pub(crate) struct Advice {
     /// and which: `direct` or `tridiagonal`.
     #[serde(skip)]
     pub(super) first: Method,
+    /// Whether it is factorised as a dense one.
+    pub(crate) dense_first: bool,
     /// The preconditioner that fits.
     pub(super) precond: Precond,
     /// Why this one.
@@ -116,6 +118,7 @@ impl Advice {
             method,
             direct_first: false,
             first: Method::Direct,
+            dense_first: false,
             precond,
             precond_reason: reason,
             first_look: None,
@@ -134,6 +137,8 @@ impl Advice {
 
     /// When a real matrix, which would be stored so, is looked at for multigrid; and what was best for it, or a real form, in former solves.
     pub(crate) fn look_ahead(&mut self, a: &Csr, formats: &FormatSurvey, is_real: bool) {
+        self.dense_first = is_real && self.method != Method::Lsmr && dense_first(a, self.method.needs_definite());
+        self.direct_first &= !self.dense_first;
         let look = |kind, format| first_look(kind, format, a.n_rows(), a.nnz());
         if self.method == Method::Cg && is_real {
             let looks = look(Kind::Gpu, formats.on_gpu).zip(look(Kind::Cpu, formats.on_cpu));

@@ -236,6 +236,9 @@ impl<T: Scalar> Report<T> {
         let why = self.positive_definite.as_ref().filter(|definite| definite.verdict == "no");
         let why = why.map_or_else(String::new, |definite| format!(": {}", definite.reason));
         text.line("method", &format!("{}{why}", advice.method));
+        if advice.dense_first {
+            text.line("at first", "dense, as a tenth of all elements or more are entries");
+        }
         if advice.direct_first {
             let first = format!("{}, if no devices are named: factorised sooner than one is opened", advice.first);
             text.line("at first", &first);

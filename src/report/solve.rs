@@ -7,8 +7,8 @@ use declive::device::Rejected;
 use declive::matrix::Equilibrated;
 use declive::matrix::stats::Stats;
 use declive::solve::{
-    Cause, DeviceFailure, Forecast, Hierarchy, Indefinite, Move, Outcome, Precision, RankInfo, Remembered, Reordering,
-    Setup, Solver, Split, Stop, Switch,
+    Cause, DenseFactors, DeviceFailure, Forecast, Hierarchy, Indefinite, Move, Outcome, Precision, RankInfo,
+    Remembered, Reordering, Setup, Solver, Split, Stop, Switch,
 };
 use declive::timeline::stages;
 use serde::Serialize;
@@ -41,6 +41,8 @@ pub(crate) struct Report {
     pub(super) remembered: Option<Remembered>,
     /// The levels of a multigrid preconditioner, if there is one.
     pub(super) hierarchy: Option<Hierarchy>,
+    /// The factors of a dense matrix.
+    pub(super) dense: Option<DenseFactors>,
     /// Entries of the matrices of a preconditioner that has some.
     pub(super) precond_entries: Vec<usize>,
     pub(super) ranks: Vec<Rank>,
@@ -438,6 +440,7 @@ impl Report {
             equilibrated: solver.equilibrated(),
             remembered: solver.remembered().cloned(),
             hierarchy: solver.hierarchy().cloned(),
+            dense: solver.dense_factors(),
             precond_entries: solver.precond_entries().to_vec(),
             ranks: ranks.collect(),
             halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),

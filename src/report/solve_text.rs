@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use declive::solve::{
-    Candidate, FormatCandidate, Hierarchy, Indefinite, Method, Move, Precision, Precond, RankInfo, Reason, Split,
-    Switch, candidates,
+    Candidate, DenseFactors, FormatCandidate, Hierarchy, Indefinite, Method, Move, Precision, Precond, RankInfo,
+    Reason, Split, Switch, candidates,
 };
 
 use super::distinct;
@@ -246,6 +246,11 @@ impl Report {
         }
         if let Some(inverse) = self.inverse() {
             text.line("inverse", &inverse);
+        }
+        if let Some(DenseFactors { kind, precision, devices, times, .. }) = &self.dense {
+            let place = if devices.is_empty() { "the host".into() } else { devices.join(", ") };
+            let seconds = figure(times.upload + times.factorise);
+            text.line("factors", &format!("{kind} of a dense matrix in {precision}, on {place}, in {seconds} s"));
         }
         text.line("precision", setup.precision.name());
         text.line("devices", &setup.devices.to_string());

@@ -118,6 +118,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
         equilibrated: None,
         remembered: None,
         hierarchy: None,
+        dense: None,
         precond_entries: Vec::new(),
         ranks: (0..ranks).map(rank).collect(),
         halos: Halos {

@@ -1,14 +1,13 @@
 //! A solve by factors of the matrix: on the host, refined, and checked as any other.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::chain::is_rounding;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
+use super::under_way::UnderWay;
 use crate::direct::{Analysis, Factor, Kind, Singular, is_narrow, refine};
 use crate::error::{Error, Result};
 use crate::krylov::{Method, Reason, Singularity};
@@ -25,9 +24,6 @@ const FEW_OF_CHOLESKY: f64 = 5e8;
 
 /// Entries of a matrix that is analysed, if the analysis alone decides whether it is factorised: some 50 ms, too.
 const FEW_ENTRIES: usize = 400_000;
-
-/// How often it is looked whether a factorisation is to be given up.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Operations that the host does in a second, at least.
 const RATE: f64 = 1e9;
@@ -60,7 +56,7 @@ pub(super) fn has_narrow_band(a: &Csr) -> bool {
 enum Stage {
     Analysed(Analysis),
     /// Nobody waited to the end of it.
-    UnderWay(UnderWay),
+    UnderWay(UnderWay<Result<Option<Stage>>>),
     Factorised(Factor),
     Singular(Singularity),
 }
@@ -195,7 +191,7 @@ impl Factorised {
     fn complete(&mut self, a: &Arc<Csr>, is_over: impl Fn() -> Option<Reason>) -> Result<Option<Reason>> {
         let known = if self.stage.is_some() { self.stage.take() } else { Self::analysed(a, self.kind)?.stage };
         let (under_way, known) = match known {
-            Some(Stage::Analysed(analysis)) => (Some(UnderWay::begin(analysis, Arc::clone(a))), None),
+            Some(Stage::Analysed(analysis)) => (Some(begun(analysis, Arc::clone(a))), None),
             Some(Stage::UnderWay(under_way)) => (Some(under_way), None),
             known => (None, known),
         };
@@ -257,35 +253,8 @@ fn fits(analysis: &Analysis) -> bool {
 }
 
 /// A factorisation in a thread of its own.
-#[derive(Debug)]
-struct UnderWay {
-    thread: JoinHandle<Result<Option<Stage>>>,
-    is_done: Arc<AtomicBool>,
-}
-
-impl UnderWay {
-    fn begin(analysis: Analysis, a: Arc<Csr>) -> Self {
-        let (is_done, waiting) = (Arc::new(AtomicBool::new(false)), thread::current());
-        let done = Arc::clone(&is_done);
-        let job = move || {
-            let stage = factorise(analysis, &a);
-            done.store(true, Ordering::Release);
-            waiting.unpark();
-            stage
-        };
-        Self { thread: thread::spawn(job), is_done }
-    }
-
-    /// Waits for its end, unless there is a reason not to: then it goes on, for whoever waits next.
-    fn wait(self, is_over: impl Fn() -> Option<Reason>) -> std::result::Result<Result<Option<Stage>>, (Self, Reason)> {
-        while !self.is_done.load(Ordering::Acquire) && !self.thread.is_finished() {
-            if let Some(reason) = is_over() {
-                return Err((self, reason));
-            }
-            thread::park_timeout(LOOK);
-        }
-        Ok(self.thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    }
+fn begun(analysis: Analysis, a: Arc<Csr>) -> UnderWay<Result<Option<Stage>>> {
+    UnderWay::begin(move || factorise(analysis, &a))
 }
 
 /// What becomes of an analysis: where the matrix has not this factorisation after all, the next one.

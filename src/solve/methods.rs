@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::chain::{Candidate, is_rounding};
+use super::dense::Dense;
 use super::factorised::Factorised;
 use super::memory::Attempt;
 use super::reach::Reach;
@@ -167,6 +168,15 @@ impl Solver {
         Ok(self.factorised.insert(new))
     }
 
+    /// The factorisation of the matrix as a dense one.
+    fn dense(&mut self) -> &mut Dense {
+        let new = || {
+            let is_of = (self.stats.asymmetry.is_none(), self.obstacle.is_none());
+            Dense::new(is_of, &self.asked.devices, self.asked.precision)
+        };
+        self.dense.get_or_insert_with(new)
+    }
+
     /// Solves by factors of the matrix.
     fn by_factors(
         &mut self,
@@ -179,7 +189,11 @@ impl Solver {
         let reach = Reach::of(null_space.as_ref(), b, x, stop);
         let (checked_b, checked_stop) = reach.checked();
         let limits = (checked_stop, control, started);
-        let (reason, mut residual) = self.factorised()?.solve(&a, checked_b, x, limits, (statistics, ranks))?;
+        let of_solve = (statistics, ranks);
+        let (reason, mut residual) = match self.method() {
+            Method::Dense => self.dense().solve(&a, checked_b, x, limits, of_solve)?,
+            _ => self.factorised()?.solve(&a, checked_b, x, limits, of_solve)?,
+        };
         if null_space.is_some() {
             reach.settle(x);
             residual = verify::residual(&a, checked_b, x);

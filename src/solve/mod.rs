@@ -3,6 +3,7 @@
 mod chain;
 mod columns;
 mod complex;
+mod dense;
 mod factorised;
 mod facts;
 mod iteration_times;
@@ -20,6 +21,7 @@ mod session;
 mod statistics;
 mod subject;
 mod turns;
+mod under_way;
 mod values;
 
 pub use crate::krylov::{Criterion, Indefinite, MOST_RESTART, Method, Reason, Singularity};
@@ -36,6 +38,7 @@ pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use chain::{Candidate, candidates};
 pub use complex::ComplexSolver;
+pub use dense::{DenseFactors, dense_first, is_dense};
 pub use factorised::factorises_first;
 pub use memory::{Remembered, Took, remembered};
 pub use operator::OperatorSolver;

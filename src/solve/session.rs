@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::chain::{Candidate, Chain, Known, check_precond};
+use super::dense::{Dense, DenseFactors, is_dense};
 use super::factorised::{Factorised, has_narrow_band};
 use super::facts::Facts;
 use super::memory::{self, Memory, Remembered};
@@ -58,6 +59,8 @@ pub struct Solver {
     pub(super) hierarchy: Option<Hierarchy>,
     /// The factorisation of the matrix, if it was thought of.
     pub(super) factorised: Option<Factorised>,
+    /// And that of it as a dense one.
+    pub(super) dense: Option<Dense>,
     /// Why there is no transversal, if one was asked for.
     pub(super) shortage: Option<Shortage>,
     /// Whether there is one, once that was asked.
@@ -214,9 +217,9 @@ impl Solver {
         let setup = if method.takes(setup.precond) { setup } else { &by_diagonal }; // auto has found another method
         let mut factorised = None;
         // one that is factorised sooner than a device is opened
-        let is_usual = setup.devices == Choice::Auto
-            && matches!(setup.precond, Precond::None | Precond::Jacobi)
-            && given.is_none();
+        let has_usual_precond = matches!(setup.precond, Precond::None | Precond::Jacobi) && given.is_none();
+        let is_of_auto = setup.method == Method::Auto && has_usual_precond;
+        let is_usual = setup.devices == Choice::Auto && has_usual_precond;
         let is_candidate = is_usual && chain.ends_with(Method::Direct);
         let may_be_definite = obstacle.is_none() && stats.asymmetry.is_none();
         let is_semidefinite = may_be_definite && null_space.is_some();
@@ -226,6 +229,9 @@ impl Solver {
             (memory, remembered) = (None, None); // which is known without it
         } else if let Some(first) = begins_with(&remembered).filter(|first| first.method == Method::Direct) {
             (method, chain) = (Method::Direct, chain.beginning_with(first, method, &[]));
+        } else if is_of_auto && !is_semidefinite && is_dense(&a) && !is_real_form(&a) {
+            (method, chain) = chain.only(Method::Dense);
+            (memory, remembered) = (None, None);
         } else if is_candidate && remembered.is_none() && !is_semidefinite && Factorised::may_be_quick(&a) {
             let _analysing = stage("analyse");
             let analysed = Factorised::analysed(&a, Kind::of(stats.asymmetry.is_none(), may_be_definite))?;
@@ -260,7 +266,9 @@ impl Solver {
         }
         let (placement, left_out) = for_multigrid(&whole, &rows, placement);
         let Selection { mut rejected, note, .. } = selection;
-        if whole.setup.method.factorises() {
+        if whole.setup.method == Method::Dense {
+            rejected.retain(|one| !one.reason.starts_with(device::NOT_AMONG)); // they may have the factors
+        } else if whole.setup.method.factorises() {
             let others = rejected.iter_mut().filter(|one| one.reason.starts_with(device::NOT_AMONG));
             others.for_each(|one| one.reason = "the matrix is factorised on the host".into());
         }
@@ -297,6 +305,7 @@ impl Solver {
             memory,
             hierarchy,
             factorised,
+            dense: None,
             shortage,
             is_structurally_singular: OnceLock::new(),
             singular: None,
@@ -411,6 +420,9 @@ impl Solver {
     }
 
     pub(super) fn bytes_per_iteration(&self) -> u64 {
+        if self.method() == Method::Dense {
+            return 8 * (self.whole.a.n_rows() as u64).pow(2);
+        }
         if let (true, Some(factorised)) = (self.method().factorises(), &self.factorised) {
             return factorised.bytes();
         }
@@ -494,6 +506,12 @@ impl Solver {
     #[must_use]
     pub fn equilibrated(&self) -> Option<Equilibrated> {
         self.whole.equilibration.as_ref().map(Equilibration::summary)
+    }
+
+    /// The factors of [`Method::Dense`], once they are made.
+    #[must_use]
+    pub fn dense_factors(&self) -> Option<DenseFactors> {
+        self.dense.as_ref().and_then(Dense::facts)
     }
 
     /// The levels of [`Precond::Amg`], if it is that.

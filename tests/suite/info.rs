@@ -106,7 +106,7 @@ fn the_json_of_a_small_matrix() {
             "reason": "every diagonal entry is positive and larger than the others of its row together",
         },
         "solve": {
-            "format": "auto", "method": "cg", "direct_first": true, "precond": "none",
+            "format": "auto", "method": "cg", "direct_first": true, "dense_first": false, "precond": "none",
             "precond_reason": "the diagonal is constant, so that jacobi would change nothing",
             "first_look": null, "remembered": [],
             "device_bytes": { "f64": 244, "f32": 144 },

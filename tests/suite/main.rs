@@ -15,6 +15,7 @@ mod columns;
 mod complex;
 mod convert;
 mod data;
+mod dense;
 mod devices;
 mod differential;
 mod direct;

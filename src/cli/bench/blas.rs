@@ -15,10 +15,11 @@ use crate::cli::progress::Screen;
 use crate::report::blas::{Device, Host, Report};
 use crate::report::{distinct, in_flags};
 
-/// Time products of dense matrices on each device, and the host's own beside them
+/// Time products and factorisations of dense matrices on each device, and the host's own beside them
 ///
 /// The product is C − A B with 128 columns of A, as in a factorisation: a work-item for each element without local memory, tiles with
-/// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones.
+/// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones. Then LU and Cholesky, on each device alone and
+/// on all together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -38,7 +39,15 @@ pub(super) struct Args {
     #[arg(long)]
     all_tiles: bool,
 
-    /// Measurements of each time, whose median is printed
+    /// Columns of a block of factorisations on devices, from 1 to 256
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=256))]
+    block: u16,
+
+    /// Time products only
+    #[arg(long)]
+    products_only: bool,
+
+    /// Measurements of each time: the median of products, and the best of factorisations, is printed
     #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
 
@@ -71,6 +80,25 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let _shown = screen.working(&format!("the product of order {n} on the host"));
             Host { n, product: blas::host_product(n, precision, repeat) }
         };
+        if !args.products_only {
+            let together = (devices.len() > 1).then(|| devices.clone());
+            let teams = std::iter::once(Vec::new()).chain(devices.iter().map(|one| vec![one.clone()])).chain(together);
+            for team in teams {
+                let label = team.iter().map(Info::label).collect::<Vec<_>>().join(", ");
+                let _shown = screen.working(&format!("factorisations of order {n} on {label}"));
+                match blas::factorisations(&team, n, precision, args.block.into(), repeat) {
+                    Ok(found) => report.factorisations.extend(found.into_iter().map(|one| (n, one))),
+                    Err(error) => {
+                        if !matches!(error, Error::OutOfDeviceMemory { .. }) {
+                            exit = ErrorKind::Runtime.into();
+                        }
+                        report
+                            .notes
+                            .push(in_flags(format!("factorisations of order {n} on {label} are left out: {error}")));
+                    }
+                }
+            }
+        }
         for device in &devices {
             let label = device.label();
             let _shown = screen.working(&format!("products of order {n} on {label}"));

@@ -70,7 +70,7 @@ const SEED: u64 = 1;
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let Args { measured, .. } = &args;
     if args.method.factorises() || args.method == Method::Lsmr {
-        return Err(Failure::usage("--method direct and lsmr have no preconditioners to compare"));
+        return Err(Failure::usage("--method direct, tridiagonal, dense and lsmr have no preconditioners to compare"));
     }
     let source = measured.source().map_or_else(|| grid(measured.order.unwrap_or(ORDER)), Ok)?;
     interrupt::kill_cleanly();

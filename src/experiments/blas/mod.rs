@@ -1,5 +1,7 @@
 //! How fast products and factorisations of dense matrices are on a device, and the host's own beside them.
 
+mod factorisation;
 mod product;
 
+pub use factorisation::{Factorisation, amdahl, factorisations, gustafson};
 pub use product::{Product, host_product, products};

@@ -112,7 +112,9 @@ fn at_awkward_sizes<T: Fused>(ctx: &Context, is_simulated: bool) {
     let many = [[3, 0, 2], [1, 40, 3], [40, 1, 17], [15, 16, 8], [16, 16, 16], [31, 33, 1], [97, 67, 35], [65, 5, 129]];
     for tiles in tiles().into_iter().filter(|tiles| tiles.fits::<T>(ctx.info())) {
         let gemm = Gemm::build(ctx, tiles).unwrap();
-        for is_naive in [false, true] {
+        // the naive one knows of no tiles
+        let ways = if tiles == self::tiles()[0] || tiles == self::tiles()[2] { &[false, true][..] } else { &[false] };
+        for &is_naive in ways {
             let on = (ctx, &gemm, tiles, is_naive);
             for size in few.into_iter().chain(many.into_iter().filter(|_| !is_simulated)) {
                 compare(on, size, (1.0, 0.0), integers::<T>);
@@ -159,7 +161,7 @@ fn gemm_by_hand() {
 #[test]
 fn gemm_below_the_diagonal() {
     each_device(|ctx, is_simulated| {
-        let (m, k, block) = (if is_simulated { 30 } else { 100 }, 4, 8);
+        let (m, k, block) = (if is_simulated { 60 } else { 100 }, 4, 8);
         // every third block of columns from the second one on
         let lower = Lower { block, stride: 3 * block, first: block };
         let n = (m - block).div_ceil(lower.stride) * block;

@@ -1,0 +1,238 @@
+//! A solve by factors of a matrix as a dense one: on devices or the host, refined on the host, and checked as any other.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::null_space::NullSpace;
+use super::statistics::{Answer, Statistics};
+use super::under_way::UnderWay;
+use crate::dense::{Element, Factor, Kind, Matrix, Times, devices_for};
+use crate::device::Choice;
+use crate::direct::{Refinement, refine_by};
+use crate::error::{Error, Result};
+use crate::krylov::{Reason, Singularity};
+use crate::matrix::Csr;
+use crate::memory::available_bytes;
+use crate::real::Precision;
+use crate::runtime::{Control, Stop};
+use crate::timeline::stages::stage;
+use crate::verify::{self, difference};
+
+/// The least order of a matrix that is taken for a dense one by itself: smaller ones are factorised as sparse ones in no time.
+const LEAST: usize = 256;
+/// One entry of so many elements is enough for that.
+const SPARSENESS: usize = 10;
+
+/// Whether [`Method::Auto`](super::Method::Auto) factorises a matrix as a dense one: of order 256 at least, with a tenth of its elements
+/// entries, and with room for all of them, and as much again, in the host's memory.
+#[must_use]
+pub fn is_dense(a: &Csr) -> bool {
+    let n = a.n_rows();
+    let elements = n.saturating_mul(n);
+    let bytes = 16 * elements as u64;
+    n == a.n_cols()
+        && n >= LEAST
+        && a.nnz() >= elements / SPARSENESS
+        && available_bytes().is_none_or(|free| bytes <= free)
+}
+
+/// Whether [`Method::Auto`](super::Method::Auto) begins with dense factors of a real matrix, which may be positive definite or is known not
+/// to be: of one that [is dense](is_dense), but for those that are known to be semidefinite.
+#[must_use]
+pub fn dense_first(a: &Csr, may_be_definite: bool) -> bool {
+    is_dense(a) && !(may_be_definite && NullSpace::of(a, true).is_some())
+}
+
+/// The factors of a solve, and where they are.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DenseFactors {
+    /// Which ones.
+    pub kind: Kind,
+    /// `f64` or `f32`.
+    pub precision: Precision,
+    /// The devices that have them; none where it is the host.
+    pub devices: Vec<String>,
+    /// Where the time of the factorisation went.
+    pub times: Times,
+}
+
+/// A matrix, factorised in one of the precisions.
+enum Made {
+    Double(Factor<f64>),
+    Single(Factor<f32>),
+    /// The column, from 1, that has no pivot, whatever the factors.
+    Singular(usize),
+}
+
+impl Made {
+    fn solve(&mut self, a: &Csr, b: &[f64], x: &mut [f64]) -> Result<Option<Refinement>> {
+        match self {
+            Self::Double(factor) => refined(a, factor, b, x).map(Some),
+            Self::Single(factor) => refined(a, factor, b, x).map(Some),
+            Self::Singular(_) => Ok(None),
+        }
+    }
+
+    fn facts(&self) -> Option<DenseFactors> {
+        Some(match self {
+            Self::Double(factor) => facts(factor, Precision::F64),
+            Self::Single(factor) => facts(factor, Precision::F32),
+            Self::Singular(_) => return None,
+        })
+    }
+}
+
+fn facts<T: Element>(factor: &Factor<T>, precision: Precision) -> DenseFactors {
+    DenseFactors { kind: factor.kind(), precision, devices: factor.devices(), times: factor.times() }
+}
+
+fn refined<T: Element>(a: &Csr, factor: &mut Factor<T>, b: &[f64], x: &mut [f64]) -> Result<Refinement> {
+    let residual = |x: &[f64], r: &mut [f64]| {
+        r.par_iter_mut().enumerate().for_each(|(i, r)| {
+            let (cols, values) = a.row(i);
+            *r = difference(b[i], cols.iter().zip(values).map(|(&j, &v)| (v, x[j as usize])));
+        });
+    };
+    refine_by(residual, |r, d| factor.correction(r, d), x)
+}
+
+enum Stage {
+    /// Nobody waited to the end of it.
+    UnderWay(UnderWay<Result<Made>>),
+    Made(Made),
+}
+
+/// The factorisation of a matrix as a dense one, made when it is first needed.
+pub(super) struct Dense {
+    stage: Option<Stage>,
+    kind: Kind,
+    devices: Choice,
+    precision: Precision,
+}
+
+impl fmt::Debug for Dense {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dense").field("kind", &self.kind).field("devices", &self.devices).finish_non_exhaustive()
+    }
+}
+
+impl Dense {
+    /// For a matrix that is symmetric or not, and may be definite or is known not to be. With [`Precision::Mixed`], factors in single
+    /// precision come first, and others where these do not serve.
+    pub(super) fn new((is_symmetric, may_be_definite): (bool, bool), devices: &Choice, precision: Precision) -> Self {
+        let kind = match (is_symmetric, may_be_definite) {
+            (true, true) => Kind::Cholesky,
+            (true, false) => Kind::Ldlt,
+            (false, _) => Kind::Lu,
+        };
+        Self { stage: None, kind, devices: devices.clone(), precision }
+    }
+
+    /// What is known of the factors, once there are some.
+    pub(super) fn facts(&self) -> Option<DenseFactors> {
+        match &self.stage {
+            Some(Stage::Made(made)) => made.facts(),
+            _ => None,
+        }
+    }
+
+    /// Solves the system for `b` from and to `x`, for a solve that began at `begin`. A factorisation that takes longer than the caller
+    /// waits goes on for the next one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::OutOfDeviceMemory`]; a failing device.
+    pub(super) fn solve(
+        &mut self,
+        a: &Arc<Csr>,
+        b: &[f64],
+        x: &mut [f64],
+        (stop, control, begin): (&Stop, Control<'_>, Instant),
+        (statistics, ranks): (&mut Statistics, usize),
+    ) -> Result<Answer> {
+        statistics.early = None;
+        let solving = stage("solve");
+        let is_over = || {
+            let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+            let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
+            is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
+        };
+        let first = verify::residual(a, b, x);
+        let (mut steps, mut late, mut failure) = (0, None, Reason::Stagnation);
+        loop {
+            late = self.complete(a, is_over)?.or(late);
+            let Some(Stage::Made(made)) = &mut self.stage else { break };
+            steps += made.solve(a, b, x)?.map_or(0, |refinement| refinement.steps as u64);
+            if let Made::Singular(column) = made {
+                failure = Reason::Singular(Singularity::Column { column: *column });
+            }
+            let may_be_better = self.precision == Precision::Mixed && !matches!(made, Made::Double(_));
+            if !may_be_better || stop.met(&verify::residual(a, b, x)).is_some() {
+                break;
+            }
+            log::info!("factors in single precision do not serve: the matrix is factorised in double precision");
+            (self.precision, self.stage) = (Precision::F64, None);
+        }
+        let time = solving.end();
+        let verifying = stage("verify");
+        let residual = verify::residual(a, b, x);
+        statistics.verify += verifying.end();
+        statistics.add_factorised(steps, [first.relative_2, residual.relative_2], ranks, time);
+        let reason = match (late, stop.met(&residual)) {
+            (Some(Reason::Interrupted), _) => Reason::Interrupted,
+            (_, Some(criterion)) => Reason::Converged(criterion),
+            (late, None) => late.unwrap_or(failure),
+        };
+        Ok((reason, residual))
+    }
+
+    /// Factorises the matrix, if that is not done yet, unless there is a reason to give that up.
+    fn complete(&mut self, a: &Arc<Csr>, is_over: impl Fn() -> Option<Reason>) -> Result<Option<Reason>> {
+        let under_way = match self.stage.take() {
+            Some(Stage::UnderWay(under_way)) => under_way,
+            None => {
+                let (a, kind, devices, precision) = (Arc::clone(a), self.kind, self.devices.clone(), self.precision);
+                UnderWay::begin(move || match precision {
+                    Precision::F64 => made::<f64>(&a, kind, &devices, Made::Double),
+                    Precision::F32 | Precision::Mixed => made::<f32>(&a, kind, &devices, Made::Single),
+                })
+            }
+            made => {
+                self.stage = made;
+                return Ok(None);
+            }
+        };
+        match under_way.wait(is_over) {
+            Ok(made) => self.stage = Some(Stage::Made(made?)),
+            Err((under_way, reason)) => {
+                self.stage = Some(Stage::UnderWay(under_way));
+                return Ok(Some(reason));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Factors of this kind, or of the next one where the matrix has not this one: L U on devices, L D Lᵀ on the host.
+fn made<T: Element>(a: &Csr, kind: Kind, devices: &Choice, of: impl Fn(Factor<T>) -> Made) -> Result<Made> {
+    let is_on_host = devices_for::<T>(a.n_rows(), devices)?.is_empty();
+    let indefinite = if is_on_host { Kind::Ldlt } else { Kind::Lu };
+    let kind = if kind == Kind::Ldlt { indefinite } else { kind };
+    let found = match Factor::new(Matrix::from_csr(a)?, kind, devices) {
+        Err(Error::NotDefinite { column, .. }) => {
+            log::debug!("no Cholesky factor, by column {column}: {indefinite} is next");
+            Factor::new(Matrix::from_csr(a)?, indefinite, devices)
+        }
+        found => found,
+    };
+    match found {
+        Ok(factor) => Ok(of(factor)),
+        Err(Error::SingularMatrix { column, .. }) => Ok(Made::Singular(column)),
+        Err(e) => Err(e),
+    }
+}

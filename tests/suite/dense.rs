@@ -1,0 +1,231 @@
+//! Factors of dense matrices by `--method dense`, and by itself where a matrix is dense. Each test recomputes b − A x by itself.
+
+use std::fmt::Write;
+
+use crate::common::process::Place;
+use crate::common::{choice, general, relative_residual, setup, solve, system};
+use declive::device::Choice;
+use declive::matrix::gallery;
+use declive::solve::{ComplexSolver, Criterion, Method, Precision, Precond, Singularity, is_dense};
+use declive::tune::store::{Device, Store};
+use declive::tune::{self, Watch};
+use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Reason, Setup, Solver, Stop, dense};
+
+fn host() -> Choice {
+    "host".parse().unwrap()
+}
+
+fn by_dense(precision: Precision, devices: &Choice) -> Setup {
+    setup(Method::Dense, Precond::Jacobi, precision, devices)
+}
+
+/// All elements are entries.
+fn full(n: usize, element: impl Fn(usize, usize) -> f64) -> Csr {
+    let elements = (0..n * n).map(|k| (k / n, k % n));
+    general(n, elements.map(|(i, j)| (i, j, element(i, j))))
+}
+
+/// A number between −½ and ½ as if by chance.
+fn number(i: usize, j: usize) -> f64 {
+    let z = ((i * 8191 + j + 1) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ z >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (z >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+}
+
+/// Not symmetric; symmetric and not definite; symmetric and definite.
+fn kinds(n: usize) -> [(Csr, dense::Kind); 3] {
+    let symmetric = |i: usize, j: usize| number(i.max(j), i.min(j));
+    let definite = |i, j| if i == j { n as f64 } else { symmetric(i, j) };
+    [
+        (full(n, number), dense::Kind::Lu),
+        (full(n, symmetric), dense::Kind::Ldlt),
+        (full(n, definite), dense::Kind::Cholesky),
+    ]
+}
+
+#[test]
+fn by_hand() {
+    let a = general(2, [(0, 1, 2.0), (1, 0, 4.0)]);
+    for precision in Precision::ALL {
+        for devices in [host(), choice("D"), choice("D,D")] {
+            let o = solve(&a, &[6.0, 8.0], &by_dense(*precision, &devices), 1e-14);
+            assert_eq!((o.reason, &o.x[..]), (Reason::Converged(Criterion::Rtol), &[2.0, 3.0][..]), "{precision}");
+            assert_eq!(o.history.len() as u64, o.iterations + 1);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_matrix_in_every_precision() {
+    let n = 150;
+    for (a, kind) in kinds(n) {
+        let b = gallery::random_vector(n, 3);
+        for precision in Precision::ALL {
+            let mut first: Option<Vec<f64>> = None;
+            for devices in [host(), choice("D"), choice("D,D,D")] {
+                let mut solver = Solver::new(a.clone(), &by_dense(*precision, &devices)).unwrap();
+                let (stop, control) = (Stop::default().with_rtol(1e-12), Control::default());
+                let o = solver.solve(&b, None, &stop, control).unwrap();
+                assert!(o.reason.converged(), "{kind}, {precision}, {devices}: {}", o.reason);
+                assert!(relative_residual(&a, &b, &o.x) <= 1e-12, "{kind}, {precision}, {devices}");
+                let factors = solver.dense_factors().unwrap();
+                let is_on_host = devices == host();
+                // on devices a matrix that is not definite has factors for any
+                let expected = if kind == dense::Kind::Ldlt && !is_on_host { dense::Kind::Lu } else { kind };
+                assert_eq!((factors.kind, factors.devices.is_empty()), (expected, is_on_host));
+                if !is_on_host {
+                    // the same bits on one rank and on three
+                    assert!(first.get_or_insert_with(|| o.x.clone()) == &o.x, "{kind}, {precision}, {devices}");
+                }
+                // the same factors for another right-hand side
+                let c = gallery::random_vector(n, 4);
+                let o = solver.solve(&c, None, &stop, control).unwrap();
+                assert!(o.reason.converged() && relative_residual(&a, &c, &o.x) <= 1e-12);
+            }
+        }
+    }
+}
+
+/// A matrix that single precision takes for one nearby gets factors in double precision; in single precision alone that is said.
+#[test]
+fn single_precision_that_does_not_serve() {
+    let n = 12;
+    let a = full(n, |i, j| 1.0 / (i + j + 1) as f64);
+    let b = vec![1.0; n];
+    for devices in [host(), choice("D")] {
+        let mut solver = Solver::new(a.clone(), &by_dense(Precision::Mixed, &devices)).unwrap();
+        let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-6), Control::default()).unwrap();
+        let factors = solver.dense_factors().unwrap();
+        assert!(o.reason.converged() && factors.precision == Precision::F64, "{}", o.reason);
+        assert!(relative_residual(&a, &b, &o.x) <= 1e-6);
+    }
+    let o = solve(&a, &b, &by_dense(Precision::F32, &host()), 1e-6);
+    assert!(!o.reason.converged(), "{}", o.reason);
+}
+
+#[test]
+fn singular_matrices_are_named_by_their_column() {
+    let a = full(5, |i, j| if j == 3 { 0.0 } else { number(i, j) });
+    for devices in [host(), choice("D,D")] {
+        let o = solve(&a, &[1.0; 5], &by_dense(Precision::F64, &devices), 1e-8);
+        assert_eq!(o.reason, Reason::Singular(Singularity::Column { column: 4 }));
+        assert!(o.reason.to_string().contains("no pivot in column 4"), "{}", o.reason);
+    }
+}
+
+#[test]
+fn dense_ones_are_recognised() {
+    let n = 300;
+    let sparse = system("poisson2d:17");
+    let (a, _) = kinds(n).into_iter().next().unwrap();
+    // a tenth of all elements is enough
+    let few = general(
+        n,
+        (0..n * n)
+            .map(|k| (k / n, k % n))
+            .filter(|(i, j)| i == j || (i + 7 * j) % 10 == 0)
+            .map(|(i, j)| (i, j, if i == j { 1.0 } else { number(i, j) })),
+    );
+    assert!(is_dense(&a) && is_dense(&few) && !is_dense(&sparse) && !is_dense(&kinds(200)[0].0));
+    for a in [a, few] {
+        for (devices, is_host) in [(host(), true), (Choice::Auto, true), (choice("D"), false)] {
+            let auto = setup(Method::Auto, Precond::Jacobi, Precision::F64, &devices);
+            let mut solver = Solver::new(a.clone(), &auto).unwrap();
+            assert_eq!(solver.method(), Method::Dense);
+            let o = solver.solve(&vec![1.0; n], None, &Stop::default(), Control::default()).unwrap();
+            assert!(o.reason.converged() && relative_residual(&a, &vec![1.0; n], &o.x) <= 1e-8, "{}", o.reason);
+            // a small one is not worth opening a device
+            assert_eq!(solver.dense_factors().unwrap().devices.is_empty(), is_host, "{devices}");
+        }
+        // what was asked for stays
+        let jacobi = setup(Method::Idr, Precond::Jacobi, Precision::F64, &host());
+        assert_eq!(Solver::new(a, &jacobi).unwrap().method(), Method::Idr);
+    }
+}
+
+#[test]
+fn a_singular_one_goes_on_to_least_squares() {
+    let n = 260;
+    // of rank n - 1, and b in its range
+    let a = full(n, |i, j| if j == n - 1 { 0.0 } else { number(i, j) });
+    let x = gallery::random_vector(n, 5);
+    let b: Vec<f64> = (0..n).map(|i| (0..n - 1).map(|j| number(i, j) * x[j]).sum()).collect();
+    let auto = setup(Method::Auto, Precond::Jacobi, Precision::F64, &host());
+    let mut solver = Solver::new(a.clone(), &auto).unwrap();
+    let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-6), Control::default()).unwrap();
+    assert_eq!((o.switches[0].from, solver.method()), (Method::Dense, Method::Lsmr));
+    assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1e-6, "{}", o.reason);
+}
+
+#[test]
+fn complex_and_functions() {
+    let a = general(2, [(0, 1, 2.0), (1, 0, 4.0)]);
+    let operator = HostOperator::new(2, move |x: &[f64], y: &mut [f64]| {
+        (0..2).for_each(|i| y[i] = a.row(i).0.iter().zip(a.row(i).1).map(|(&j, v)| v * x[j as usize]).sum());
+    });
+    let found = OperatorSolver::new(operator, &by_dense(Precision::F64, &host()));
+    assert!(matches!(found.err(), Some(Error::Usage(why)) if why.contains("no factors")));
+    let i = declive::matrix::Complex64::new(0.0, 1.0);
+    let a = Csr::<declive::matrix::Complex64>::new(1, 1, vec![0, 1], vec![0], vec![2.0 * i]).unwrap();
+    let mut solver = ComplexSolver::new(a, &by_dense(Precision::F64, &host())).unwrap();
+    let o = solver.solve(&[4.0 * i], None, &Stop::default(), Control::default()).unwrap();
+    assert_eq!(o.x, [declive::matrix::Complex64::new(2.0, 0.0)]);
+}
+
+/// An `array` file as a process solves it.
+#[test]
+fn an_array_file() {
+    let (place, n) = (Place::new(), 260);
+    let mut text = format!("%%MatrixMarket matrix array real general\n{n} {n}\n");
+    (0..n * n).for_each(|k| writeln!(text, "{:e}", number(k % n, k / n)).unwrap());
+    place.write("A.mtx", text);
+    let out = place.run("solve A.mtx -o x.mtx --devices host").ok();
+    let factors = out.lines().find(|line| line.trim_start().starts_with("factors")).unwrap();
+    assert!(
+        out.contains("method          dense") && factors.contains("lu of a dense matrix in f64, on the host"),
+        "{out}"
+    );
+    let (a, x) = (place.matrix("A.mtx"), place.vectors("x.mtx").remove(0));
+    assert!(relative_residual(&a, &vec![1.0; n], &x) <= 1e-8);
+    let report = place.run("solve A.mtx --method dense --devices 0,0 --precision mixed --json").ends(0).json();
+    assert_eq!(report["dense"]["precision"], "f32");
+    assert_eq!(report["dense"]["devices"].as_array().unwrap().len(), 2);
+}
+
+/// What tuning finds of products is kept for later ones, in one file with all else.
+#[test]
+fn tiles_are_kept() {
+    let place = Place::new();
+    let info = declive::device::list().devices.remove(0);
+    let (store, device) = (Store::at(place.cache()), Device::from(&info));
+    let times = tune::products(&info, 40, Precision::F32, Watch::default()).unwrap();
+    assert!(times.windows(2).all(|pair| pair[0].time.median <= pair[1].time.median));
+    let last = times.last().unwrap();
+    assert!(tune::keep_product(&store, &info, Precision::F32, last).is_some());
+    assert!(tune::keep_product(&store, &info, Precision::F32, &times[0]).is_some());
+    assert!(tune::keep_product(&store, &info, Precision::F64, last).is_some());
+    let known = store.load(&device);
+    let tiles: Vec<_> = known.products.iter().map(|entry| (entry.key.element.as_str(), entry.tiles)).collect();
+    assert_eq!(tiles, [("double", last.tiles), ("float", times[0].tiles)]);
+    assert_eq!(known.product(&known.products[1].key), Some(&known.products[1]));
+    // what makes no sense is left out
+    let mut bad = known.products[0].clone();
+    bad.flops_per_second = f64::NAN;
+    store.insert_product(&device, bad);
+    assert_eq!(store.load(&device).products, known.products);
+}
+
+#[test]
+fn bench_blas_has_products_and_factorisations() {
+    let place = Place::new();
+    let report = place.run("bench blas --size 100 --devices 0 --repeat 1 --json").ends(0).json();
+    let products = report["devices"][0]["products"].as_array().unwrap();
+    assert!(products.len() >= 2 && products.iter().all(|one| one["flops_per_second"].as_f64().unwrap() > 0.0));
+    let all = report["factorisations"].as_array().unwrap();
+    let kinds: Vec<&str> = all.iter().map(|one| one[1]["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["lu", "cholesky", "lu", "cholesky"]);
+    let text = place.run("bench blas --size 64 --devices 0 --repeat 1 --products-only --precision f32").ok();
+    assert!(text.contains("tuned") && !text.contains("Factorisations"), "{text}");
+    let refused = place.run("bench blas --precision mixed").ends(2);
+    assert!(refused.err.contains("--precision mixed"), "{}", refused.err);
+}
