@@ -59,7 +59,7 @@ enum Place<T: Element> {
 impl<T: Element> Factor<T> {
     /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least: one
     /// for each 8192 columns. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
-    /// 8 n² / P and 4 kB × n more.
+    /// 8 n² / P, and some 5 kB a row more.
     ///
     /// # Errors
     /// [`Error::SingularMatrix`], [`Error::NotDefinite`]; [`Error::NoDevice`], [`Error::OutOfDeviceMemory`]; a failing device.

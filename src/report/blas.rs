@@ -19,10 +19,35 @@ pub(crate) struct Report {
     /// By sizes.
     pub(crate) hosts: Vec<Host>,
     pub(crate) devices: Vec<Device>,
-    /// With their orders; of each the host's first.
-    pub(crate) factorisations: Vec<(usize, Factorisation)>,
+    /// Of each order the host's first.
+    pub(crate) factorisations: Vec<Factorised>,
     /// What could not be measured.
     pub(crate) notes: Vec<String>,
+}
+
+/// A factorisation of a matrix of one order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Factorised {
+    n: usize,
+    #[serde(flatten)]
+    found: Factorisation,
+    gigaflops_per_second: f64,
+    gigaflops_per_second_with_transfers: f64,
+    /// What the host takes for panels.
+    serial_share: f64,
+}
+
+impl Factorised {
+    pub(crate) fn new(n: usize, found: Factorisation) -> Self {
+        let rate = |seconds: f64| 1e-9 * found.flops / seconds;
+        Self {
+            n,
+            gigaflops_per_second: rate(found.times.factorise),
+            gigaflops_per_second_with_transfers: rate(found.with_transfers()),
+            serial_share: found.serial_share(),
+            found,
+        }
+    }
 }
 
 /// The host's threads.
@@ -86,28 +111,27 @@ impl Report {
             "on",
         ];
         let mut rows = vec![head.map(String::from).to_vec()];
-        for (n, found) in &self.factorisations {
-            let rate = found.flops / found.times.factorise;
+        for factorised in &self.factorisations {
+            let Factorised { n, found, gigaflops_per_second: rate, serial_share: serial, .. } = factorised;
             let is_host =
-                |(order, one): &&(usize, Factorisation)| order == n && one.devices.is_empty() && one.kind == found.kind;
-            let host = self.factorisations.iter().find(is_host).map(|(_, host)| host.times.factorise);
-            let serial = found.serial_share();
+                |one: &&Factorised| one.n == *n && one.found.devices.is_empty() && one.found.kind == found.kind;
+            let host = self.factorisations.iter().find(is_host).map(|host| host.found.times.factorise);
             let of_devices = |value: f64| if found.devices.is_empty() { String::new() } else { figure(value) };
             rows.push(vec![
                 found.kind.to_string(),
                 count(*n),
                 figure(found.times.factorise),
-                figure(1e-9 * rate),
-                figure(1e-9 * found.flops / found.with_transfers()),
-                self.fastest_product(*n, &found.devices).map_or_else(String::new, |most| percent(rate / most, 1.0)),
+                figure(*rate),
+                figure(factorised.gigaflops_per_second_with_transfers),
+                self.fastest_product(*n, &found.devices).map_or_else(String::new, |most| percent(1e9 * rate, most)),
                 host.map_or_else(String::new, |host| figure(host / found.times.factorise)),
                 of_devices(found.times.panels),
                 of_devices(found.times.waits),
                 figure(found.solves[0]),
                 figure(found.solves[1]),
                 format!("{:.0e}", found.backward_error),
-                of_devices(amdahl(serial, 8.0)),
-                of_devices(gustafson(serial, 8.0)),
+                of_devices(amdahl(*serial, 8.0)),
+                of_devices(gustafson(*serial, 8.0)),
                 if found.devices.is_empty() { "the host".into() } else { found.devices.join(", ") },
             ]);
         }

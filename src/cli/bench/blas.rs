@@ -12,7 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::interrupt;
 use crate::cli::output::print;
 use crate::cli::progress::Screen;
-use crate::report::blas::{Device, Host, Report};
+use crate::report::blas::{Device, Factorised, Host, Report};
 use crate::report::{distinct, in_flags};
 
 /// Time products and factorisations of dense matrices on each device, and the host's own beside them
@@ -87,7 +87,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
                 let label = team.iter().map(Info::label).collect::<Vec<_>>().join(", ");
                 let _shown = screen.working(&format!("factorisations of order {n} on {label}"));
                 match blas::factorisations(&team, n, precision, args.block.into(), repeat) {
-                    Ok(found) => report.factorisations.extend(found.into_iter().map(|one| (n, one))),
+                    Ok(found) => report.factorisations.extend(found.into_iter().map(|one| Factorised::new(n, one))),
                     Err(error) => {
                         if !matches!(error, Error::OutOfDeviceMemory { .. }) {
                             exit = ErrorKind::Runtime.into();
