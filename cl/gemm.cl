@@ -8,6 +8,7 @@
  *   LANE_HIGH        the same along a row
  *   BUFFERS          2: the next tiles come into local memory while these are multiplied; 1: after it
  *   PAD              elements between columns in local memory, a multiple of LANE_WIDE and LANE_HIGH
+ *   MMA              1: the matrix instructions of NVIDIA's for double precision, from compute capability 9.0 on; LANE_WIDE, LANE_HIGH are 1
  *
  * Each element of C is summed in the order of k, by fused multiply-add: the bits are the same for any tiles, in both shapes, and on the
  * host. m, n and k may be anything. beta = 0 does not read C.
@@ -24,11 +25,8 @@
 /* What a tile is for that ends before row `last` and begins with column j. */
 #define IS_ABOVE(last, j) (block && (last) <= first + (j) / block * stride + (j) % block)
 
-#define FINISH(place, sum)                                                                                             \
-    {                                                                                                                  \
-        __global real *to = (place);                                                                                   \
-        *to = beta == 0 ? alpha * (sum) : fma(alpha, (sum), beta * *to);                                               \
-    }
+/* The new element of a sum and the old one. */
+#define FINISHED(sum, old) (beta == 0 ? alpha * (sum) : fma(alpha, (sum), beta * (old)))
 
 #if SHAPE_CPU
 
@@ -44,7 +42,8 @@ static inline void gemm_edge(uint rows, uint cols, uint k, real alpha, real beta
             real sum = 0;
             for (uint p = 0; p < k; p++)
                 sum = fma(a[i + (ulong)p * lda], b[p + (ulong)j * ldb], sum);
-            FINISH(c + i + (ulong)j * ldc, sum)
+            __global real *to = c + i + (ulong)j * ldc;
+            *to = FINISHED(sum, *to);
         }
 }
 
@@ -112,12 +111,81 @@ KERNEL void gemm(ARGUMENTS)
 #define LOADS_B (TILE_N * TILE_K / GROUP_SIZE)
 #define STRIDE_A (TILE_M + PAD)
 #define STRIDE_B (TILE_N + PAD)
+/* Columns of C that are read before any is stored. */
+#if ITEM_N % 4 == 0
+#define AT_ONCE 4
+#elif ITEM_N % 2 == 0
+#define AT_ONCE 2
+#else
+#define AT_ONCE 1
+#endif
+
+#if MMA
+/* 32 neighbours share WIDE x HIGH elements, in blocks of 16 x 8: each has rows g and g + 8 of a block, columns 2 t and 2 t + 1. A block of A
+ * is 16 x 4 and of B 4 x 8; the instruction adds the four products to each sum one after the other. Columns of local memory begin 4 banks
+ * of 8 bytes apart, so that 16 neighbours read from as many banks. */
+#define WIDE (8 * ITEM_M)
+#define HIGH (4 * ITEM_N)
+#define PLACE                                                                                                          \
+    const uint group = lane / 32, g = lane % 32 / 4, t = lane % 4;                                                     \
+    const uint first_m = group % (TILE_M / WIDE) * WIDE + g, first_n = group / (TILE_M / WIDE) * HIGH;
+#define ROW(i) (first_m + (i) / 2 * 16 + (i) % 2 * 8)
+#define COL(j) (first_n + (j) / 2 * 8 + 2 * t + (j) % 2)
+#define MULTIPLY(tile_a, tile_b)                                                                                       \
+    UNROLL_BY(TILE_K / 4)                                                                                              \
+    for (uint p = 0; p < TILE_K; p += 4) {                                                                             \
+        __local const real *of_a = (tile_a) + (p + t) * STRIDE_A + first_m;                                            \
+        __local const real *of_b = (tile_b) + (p + t) * STRIDE_B + first_n + g;                                        \
+        real left[ITEM_M], right[ITEM_N / 2];                                                                          \
+        UNROLL_BY(ITEM_M)                                                                                              \
+        for (uint i = 0; i < ITEM_M; i++)                                                                              \
+            left[i] = of_a[8 * i];                                                                                     \
+        UNROLL_BY(ITEM_N)                                                                                              \
+        for (uint j = 0; j < ITEM_N / 2; j++)                                                                          \
+            right[j] = of_b[8 * j];                                                                                    \
+        UNROLL_BY(ITEM_N)                                                                                              \
+        for (uint j = 0; j < ITEM_N; j += 2) {                                                                         \
+            UNROLL_BY(ITEM_M)                                                                                          \
+            for (uint i = 0; i < ITEM_M; i += 2)                                                                       \
+                asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"    \
+                    : "+d"(sum[j][i]), "+d"(sum[j + 1][i]), "+d"(sum[j][i + 1]), "+d"(sum[j + 1][i + 1])               \
+                    : "d"(left[i]), "d"(left[i + 1]), "d"(right[j / 2]));                                              \
+        }                                                                                                              \
+    }
+#else
+/* A work-item has LANE_WIDE rows of every LANES_M * LANE_WIDE and LANE_HIGH columns of every LANES_N * LANE_HIGH, so that neighbours read
+ * neighbouring elements of local memory. */
+#define PLACE const uint first_m = lane % LANES_M * LANE_WIDE, first_n = lane / LANES_M * LANE_HIGH;
+#define ROW(i) (first_m + (i) / LANE_WIDE * LANES_M * LANE_WIDE + (i) % LANE_WIDE)
+#define COL(j) (first_n + (j) / LANE_HIGH * LANES_N * LANE_HIGH + (j) % LANE_HIGH)
 
 /* Reads LANE elements of local memory at once. */
 #define READ_1(to, from) (to)[0] = (from)[0];
 #define READ_2(to, from) vstore2(*(__local const real2 *)(from), 0, to);
 #define READ_4(to, from) vstore4(*(__local const real4 *)(from), 0, to);
 #define READ(lane) JOIN(READ_, lane)
+#define MULTIPLY(tile_a, tile_b)                                                                                       \
+    UNROLL_BY(TILE_K)                                                                                                  \
+    for (uint p = 0; p < TILE_K; p++) {                                                                                \
+        __local const real *of_a = (tile_a) + p * STRIDE_A + first_m;                                                  \
+        __local const real *of_b = (tile_b) + p * STRIDE_B + first_n;                                                  \
+        real left[ITEM_M], right[ITEM_N];                                                                              \
+        UNROLL_BY(ITEM_M)                                                                                              \
+        for (uint i = 0; i < ITEM_M; i += LANE_WIDE) {                                                                 \
+            READ(LANE_WIDE)(left + i, of_a + i * LANES_M)                                                              \
+        }                                                                                                              \
+        UNROLL_BY(ITEM_N)                                                                                              \
+        for (uint j = 0; j < ITEM_N; j += LANE_HIGH) {                                                                 \
+            READ(LANE_HIGH)(right + j, of_b + j * LANES_N)                                                             \
+        }                                                                                                              \
+        UNROLL_BY(ITEM_N)                                                                                              \
+        for (uint j = 0; j < ITEM_N; j++) {                                                                            \
+            UNROLL_BY(ITEM_M)                                                                                          \
+            for (uint i = 0; i < ITEM_M; i++)                                                                          \
+                sum[j][i] = fma(left[i], right[j], sum[j][i]);                                                         \
+        }                                                                                                              \
+    }
+#endif
 
 /* Which elements of the tiles a work-item moves: neighbours take neighbouring ones in global memory. */
 #define ROW_OF_A(l) ((lane + (l) * GROUP_SIZE) % TILE_M)
@@ -149,13 +217,13 @@ KERNEL void gemm(ARGUMENTS)
     for (uint l = 0; l < LOADS_B; l++)                                                                                 \
         tiles_b[((buffer) * TILE_K + K_OF_B(l)) * STRIDE_B + COL_OF_B(l)] = next_b[l];
 
-/* A group has a tile; neighbouring groups have tiles below each other. A work-item has LANE_WIDE rows of every LANES_M * LANE_WIDE and
- * LANE_HIGH columns of every LANES_N * LANE_HIGH, so that neighbours read neighbouring elements of local memory. */
+/* A group has a tile; neighbouring groups have tiles below each other. */
 KERNEL void gemm(ARGUMENTS)
 {
     __local real tiles_a[BUFFERS * TILE_K * STRIDE_A] __attribute__((aligned(32)));
     __local real tiles_b[BUFFERS * TILE_K * STRIDE_B] __attribute__((aligned(32)));
-    const uint lane = get_local_id(0), lane_m = lane % LANES_M, lane_n = lane / LANES_M;
+    const uint lane = get_local_id(0);
+    PLACE
     const uint across = (m + TILE_M - 1) / TILE_M;
     const uint i0 = (uint)get_group_id(0) % across * TILE_M, j0 = (uint)get_group_id(0) / across * TILE_N;
     if (IS_ABOVE(min(i0 + TILE_M, m), j0))
@@ -183,26 +251,7 @@ KERNEL void gemm(ARGUMENTS)
         } else if (from < k) {
             FETCH(from, BELOW_K)
         }
-        UNROLL_BY(TILE_K)
-        for (uint p = 0; p < TILE_K; p++) {
-            __local const real *of_a = tiles_a + (here * TILE_K + p) * STRIDE_A + lane_m * LANE_WIDE;
-            __local const real *of_b = tiles_b + (here * TILE_K + p) * STRIDE_B + lane_n * LANE_HIGH;
-            real left[ITEM_M], right[ITEM_N];
-            UNROLL_BY(ITEM_M)
-            for (uint i = 0; i < ITEM_M; i += LANE_WIDE) {
-                READ(LANE_WIDE)(left + i, of_a + i * LANES_M)
-            }
-            UNROLL_BY(ITEM_N)
-            for (uint j = 0; j < ITEM_N; j += LANE_HIGH) {
-                READ(LANE_HIGH)(right + j, of_b + j * LANES_N)
-            }
-            UNROLL_BY(ITEM_N)
-            for (uint j = 0; j < ITEM_N; j++) {
-                UNROLL_BY(ITEM_M)
-                for (uint i = 0; i < ITEM_M; i++)
-                    sum[j][i] = fma(left[i], right[j], sum[j][i]);
-            }
-        }
+        MULTIPLY(tiles_a + here * TILE_K * STRIDE_A, tiles_b + here * TILE_K * STRIDE_B)
 #if BUFFERS == 1
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
@@ -211,14 +260,24 @@ KERNEL void gemm(ARGUMENTS)
         }
     }
 
+    // all old elements of some columns are read before the first is replaced, so that their reads overlap
     UNROLL_BY(ITEM_N)
-    for (uint j = 0; j < ITEM_N; j++) {
-        const uint col = j0 + (j / LANE_HIGH * LANES_N + lane_n) * LANE_HIGH + j % LANE_HIGH;
-        UNROLL_BY(ITEM_M)
-        for (uint i = 0; i < ITEM_M; i++) {
-            const uint row = i0 + (i / LANE_WIDE * LANES_M + lane_m) * LANE_WIDE + i % LANE_WIDE;
-            if (row < m && col < n)
-                FINISH(c + row + (ulong)col * ldc, sum[j][i])
+    for (uint j = 0; j < ITEM_N; j += AT_ONCE) {
+        real old[AT_ONCE][ITEM_M];
+        UNROLL_BY(AT_ONCE)
+        for (uint l = 0; l < AT_ONCE; l++) {
+            UNROLL_BY(ITEM_M)
+            for (uint i = 0; i < ITEM_M; i++)
+                old[l][i] = beta == 0 ? (real)0 : c[min(i0 + ROW(i), m - 1) + (ulong)min(j0 + COL(j + l), n - 1) * ldc];
+        }
+        UNROLL_BY(AT_ONCE)
+        for (uint l = 0; l < AT_ONCE; l++) {
+            UNROLL_BY(ITEM_M)
+            for (uint i = 0; i < ITEM_M; i++) {
+                const uint row = i0 + ROW(i), col = j0 + COL(j + l);
+                if (row < m && col < n)
+                    c[row + (ulong)col * ldc] = FINISHED(sum[j + l][i], old[l][i]);
+            }
         }
     }
 }
@@ -235,6 +294,7 @@ KERNEL void gemm_naive(ARGUMENTS)
         real sum = 0;
         for (uint p = 0; p < k; p++)
             sum = fma(a[a_at + i + (ulong)p * lda], b[b_at + p + (ulong)j * ldb], sum);
-        FINISH(c + c_at + i + (ulong)j * ldc, sum)
+        __global real *to = c + c_at + i + (ulong)j * ldc;
+        *to = FINISHED(sum, *to);
     }
 }

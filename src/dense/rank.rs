@@ -53,7 +53,7 @@ impl<T: Element> Rank<T> {
     pub(super) fn new(info: &Info, columns: Columns, rank: usize, values: &[T]) -> Result<Self> {
         let ctx = Context::open(info)?;
         let Columns { n, block, ranks } = columns;
-        let gemm = Gemm::build(&ctx, tune::products::tiles::<T>(info))?;
+        let gemm = Gemm::build(&ctx, tune::products::tiles::<T>(&ctx))?;
         let kernels = DenseKernels::build(&ctx)?;
         let mine = columns.of_rank(rank);
         let mut own = DeviceVec::uninit(&ctx, n * mine, WHAT)?;

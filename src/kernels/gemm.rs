@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::{Deserialize, Serialize};
 
 use super::{Argument, PRELUDE, Shape, USUAL_STD, count, launch, options_of};
-use crate::device::{Context, DeviceVec, Grid, Info, Kernel};
+use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -23,16 +23,20 @@ pub struct Tiles {
     pub lane: [usize; 2],
     /// buffers in local memory, 1 or 2,
     pub buffers: usize,
-    /// and elements between their columns.
+    /// elements between their columns,
     pub pad: usize,
+    /// and whether it is done by matrix instructions.
+    #[serde(default)]
+    pub mma: bool,
 }
 
 impl fmt::Display for Tiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tile, depth, item, lane, buffers, pad } = self;
+        let Self { tile, depth, item, lane, buffers, pad, mma } = self;
+        let by = if *mma { ", matrix instructions" } else { "" };
         write!(
             f,
-            "{}x{}x{depth}, items {}x{}, lanes {}x{}, {buffers} buffers, pad {pad}",
+            "{}x{}x{depth}, items {}x{}, lanes {}x{}, {buffers} buffers, pad {pad}{by}",
             tile[0], tile[1], item[0], item[1], lane[0], lane[1]
         )
     }
@@ -42,22 +46,16 @@ impl fmt::Display for Tiles {
 pub(crate) const SOURCES: [&str; 2] = [PRELUDE, include_str!("../../cl/gemm.cl")];
 
 /// Tiles of a work-item that is a group: columns are whole vectors of 8.
-const OF_CPU: Tiles = Tiles { tile: [32, 4], depth: 1, item: [32, 4], lane: [1, 1], buffers: 1, pad: 0 };
+const OF_CPU: Tiles = Tiles { tile: [32, 4], depth: 1, item: [32, 4], lane: [1, 1], buffers: 1, pad: 0, mma: false };
 
 impl Tiles {
     /// What serves most devices.
-    pub(crate) fn default_for<T: Real>(device: &Info, shape: Shape) -> Self {
-        match shape {
-            Shape::Cpu => OF_CPU,
-            Shape::Gpu => {
-                let all = Self::candidates::<T>(device, shape);
-                all.first().copied().unwrap_or(OF_CPU)
-            }
-        }
+    pub(crate) fn default_for<T: Real>(ctx: &Context, shape: Shape) -> Self {
+        Self::candidates::<T>(ctx, shape).first().copied().unwrap_or(OF_CPU)
     }
 
     /// What is worth a trial on a device, what most likely is best first.
-    pub(crate) fn candidates<T: Real>(device: &Info, shape: Shape) -> Vec<Self> {
+    pub(crate) fn candidates<T: Real>(ctx: &Context, shape: Shape) -> Vec<Self> {
         if shape == Shape::Cpu {
             let of = |tile: [usize; 2]| Self { tile, item: tile, ..OF_CPU };
             return [[32, 4], [16, 8], [24, 8], [8, 8], [16, 4]].map(of).to_vec();
@@ -65,10 +63,20 @@ impl Tiles {
         let wide = 16 / size_of::<T>(); // 16 bytes
         let of = |tile: [usize; 2], depth, item: [usize; 2], buffers| {
             let lane = item.map(|item| wide.min(item));
-            Self { tile, depth, item, lane, buffers, pad: wide }
+            Self { tile, depth, item, lane, buffers, pad: wide, mma: false }
         };
-        let mut all = Vec::new();
+        let by_mma =
+            |tile, depth, item, buffers| Self { lane: [1; 2], pad: 4, mma: true, ..of(tile, depth, item, buffers) };
+        let mut all = vec![
+            by_mma([128, 64], 8, [4, 8], 2),
+            by_mma([64, 64], 16, [4, 8], 2),
+            by_mma([128, 128], 16, [4, 16], 1),
+            by_mma([128, 64], 16, [8, 8], 1),
+            by_mma([64, 64], 8, [4, 8], 2),
+        ];
         let shapes = [
+            ([128, 64], [4, 8]),
+            ([64, 64], [4, 8]),
             ([128, 64], [8, 8]),
             ([128, 128], [8, 8]),
             ([64, 64], [8, 8]),
@@ -81,17 +89,17 @@ impl Tiles {
             ([8, 8], [4, 4]),
         ];
         for (tile, item) in shapes {
-            for (depth, buffers) in [(8, 2), (16, 2), (16, 1)] {
+            for (depth, buffers) in [(8, 1), (8, 2), (16, 2), (16, 1)] {
                 all.push(of(tile, depth, item, buffers));
             }
         }
-        all.retain(|tiles| tiles.fits::<T>(device));
+        all.retain(|tiles| tiles.fits::<T>(ctx));
         all
     }
 
     /// Square tiles with an element for each work-item.
     pub(crate) fn of_single_elements(side: usize) -> Self {
-        Self { tile: [side; 2], depth: side, item: [1; 2], lane: [1; 2], buffers: 1, pad: 0 }
+        Self { tile: [side; 2], depth: side, item: [1; 2], lane: [1; 2], buffers: 1, pad: 0, mma: false }
     }
 
     /// Work-items of a group.
@@ -105,9 +113,12 @@ impl Tiles {
     }
 
     /// Whether it is well formed, and the device can run it.
-    pub(crate) fn fits<T: Real>(&self, device: &Info) -> bool {
-        let Self { tile, depth, item, lane, buffers, pad } = *self;
-        let group = self.group_size();
+    pub(crate) fn fits<T: Real>(&self, ctx: &Context) -> bool {
+        let Self { tile, depth, item, lane, buffers, pad, mma } = *self;
+        let (group, device) = (self.group_size(), ctx.info());
+        if mma && !has_mma::<T>(ctx) {
+            return false;
+        }
         if group == 1 {
             return tile == item && tile[0].is_multiple_of(8);
         }
@@ -118,7 +129,18 @@ impl Tiles {
                 && (tile[k] * depth).is_multiple_of(group)
                 && pad.is_multiple_of(lane[k])
         };
-        is_whole(0)
+        // 32 work-items have the elements of one instruction after the other, which are 16 x 8
+        let is_of_mma = || {
+            let [wide, high] = [8 * item[0], 4 * item[1]];
+            wide.is_multiple_of(16)
+                && high.is_multiple_of(8)
+                && tile[0].is_multiple_of(wide)
+                && tile[1].is_multiple_of(high)
+                && depth.is_multiple_of(4)
+                && lane == [1; 2]
+        };
+        (!mma || is_of_mma())
+            && is_whole(0)
             && is_whole(1)
             && group.is_power_of_two()
             && [1, 2].contains(&buffers)
@@ -127,13 +149,24 @@ impl Tiles {
     }
 
     fn options(&self) -> String {
-        let Self { tile, depth, item, lane, buffers, pad } = self;
+        let Self { tile, depth, item, lane, buffers, pad, mma } = self;
         format!(
             " -D TILE_M={} -D TILE_N={} -D TILE_K={depth} -D ITEM_M={} -D ITEM_N={} -D LANE_WIDE={} -D LANE_HIGH={} \
-             -D BUFFERS={buffers} -D PAD={pad}",
-            tile[0], tile[1], item[0], item[1], lane[0], lane[1]
+             -D BUFFERS={buffers} -D PAD={pad} -D MMA={}",
+            tile[0],
+            tile[1],
+            item[0],
+            item[1],
+            lane[0],
+            lane[1],
+            u32::from(*mma)
         )
     }
+}
+
+/// Whether the device has matrix instructions for the precision: those of NVIDIA's for f64, as large as the kernel takes them.
+fn has_mma<T: Real>(ctx: &Context) -> bool {
+    size_of::<T>() == 8 && ctx.compute_capability().is_some_and(|capability| capability >= (9, 0))
 }
 
 /// A block of a matrix by columns on a device: element (i, j) is element `at + i + j ld` of the array.

@@ -99,7 +99,7 @@ pub fn products(info: &Info, n: usize, precision: Precision, watch: Watch<'_>) -
 fn products_in<T: Real>(info: &Info, n: usize, watch: Watch<'_>) -> Result<Vec<ProductTime>> {
     let ctx = Context::open(info)?;
     let mut products = Products::<T>::new(&ctx, n)?;
-    let candidates = Tiles::candidates::<T>(info, Shape::of(info));
+    let candidates = Tiles::candidates::<T>(&ctx, Shape::of(info));
     let (mut found, mut failure) = (Vec::new(), None);
     for (done, &tiles) in candidates.iter().enumerate() {
         watch.check()?;
@@ -130,12 +130,13 @@ pub fn keep_product(store: &Store, info: &Info, precision: Precision, fastest: &
 }
 
 /// The tiles for a device: those found in a former run, or else the usual ones.
-pub(crate) fn tiles<T: Real>(info: &Info) -> Tiles {
+pub(crate) fn tiles<T: Real>(ctx: &Context) -> Tiles {
+    let info = ctx.info();
     let known = Store::open().load(&Device::from(info));
     let shape = Shape::of(info);
-    let fits = |tiles: &Tiles| tiles.fits::<T>(info) && Shape::of_group(tiles.group_size()) == shape;
+    let fits = |tiles: &Tiles| tiles.fits::<T>(ctx) && Shape::of_group(tiles.group_size()) == shape;
     let found = known.product(&key::<T>(info)).map(|entry| entry.tiles).filter(fits);
-    found.unwrap_or_else(|| Tiles::default_for::<T>(info, shape))
+    found.unwrap_or_else(|| Tiles::default_for::<T>(ctx, shape))
 }
 
 fn key<T: Real>(info: &Info) -> ProductKey {

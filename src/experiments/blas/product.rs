@@ -45,16 +45,16 @@ pub fn products(info: &Info, n: usize, precision: Precision, all_tiles: bool, re
 fn products_in<T: Real>(info: &Info, n: usize, all_tiles: bool, repeat: usize) -> Result<Vec<Product>> {
     let ctx = Context::open(info)?;
     let mut products = Products::<T>::new(&ctx, n)?;
-    let tuned = products::tiles::<T>(info);
+    let tuned = products::tiles::<T>(&ctx);
     let shape = Shape::of(info);
     let mut all = vec![("naive".to_string(), tuned, true)];
     if shape == Shape::Gpu {
-        let plain = [8, 16, 32].map(Tiles::of_single_elements).into_iter().filter(|tiles| tiles.fits::<T>(info));
+        let plain = [8, 16, 32].map(Tiles::of_single_elements).into_iter().filter(|tiles| tiles.fits::<T>(&ctx));
         all.extend(plain.map(|tiles| (format!("tiles {0}x{0}", tiles.tile[0]), tiles, false)));
     }
     all.push(("tuned".into(), tuned, false));
     if all_tiles {
-        let others = Tiles::candidates::<T>(info, shape).into_iter().filter(|tiles| *tiles != tuned);
+        let others = Tiles::candidates::<T>(&ctx, shape).into_iter().filter(|tiles| *tiles != tuned);
         all.extend(others.map(|tiles| (format!("tiles {}x{}", tiles.tile[0], tiles.tile[1]), tiles, false)));
     }
     let mut found = Vec::new();

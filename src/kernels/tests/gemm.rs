@@ -9,7 +9,7 @@ use super::*;
 
 /// Tiles of both shapes: of the largest group, of several elements read at once and one, and with either number of buffers.
 fn tiles() -> [Tiles; 5] {
-    let of = |tile, depth, item, lane, buffers, pad| Tiles { tile, depth, item, lane, buffers, pad };
+    let of = |tile, depth, item, lane, buffers, pad| Tiles { tile, depth, item, lane, buffers, pad, mma: false };
     [
         of([16, 8], 1, [16, 8], [1, 1], 1, 0),
         of([8, 4], 1, [8, 4], [1, 1], 1, 0),
@@ -110,7 +110,7 @@ fn compare<T: Fused>(
 fn at_awkward_sizes<T: Fused>(ctx: &Context, is_simulated: bool) {
     let few = [[0, 3, 2], [1, 1, 1], [17, 9, 0], [33, 17, 19]];
     let many = [[3, 0, 2], [1, 40, 3], [40, 1, 17], [15, 16, 8], [16, 16, 16], [31, 33, 1], [97, 67, 35], [65, 5, 129]];
-    for tiles in tiles().into_iter().filter(|tiles| tiles.fits::<T>(ctx.info())) {
+    for tiles in tiles().into_iter().filter(|tiles| tiles.fits::<T>(ctx)) {
         let gemm = Gemm::build(ctx, tiles).unwrap();
         // the naive one knows of no tiles
         let ways = if tiles == self::tiles()[0] || tiles == self::tiles()[2] { &[false, true][..] } else { &[false] };
@@ -211,10 +211,11 @@ fn gemm_refuses_blocks_outside_of_their_arrays() {
 #[test]
 fn all_candidates_of_tiles_fit() {
     for device in one_a_platform() {
+        let ctx = Context::open(&device).unwrap();
         for shape in [Shape::Cpu, Shape::Gpu] {
-            let all = Tiles::candidates::<f32>(&device, shape);
-            assert!(!all.is_empty() && all.iter().all(|tiles| tiles.fits::<f32>(&device)));
-            assert_eq!(Shape::of_group(Tiles::default_for::<f32>(&device, shape).group_size()), shape);
+            let all = Tiles::candidates::<f32>(&ctx, shape);
+            assert!(!all.is_empty() && all.iter().all(|tiles| tiles.fits::<f32>(&ctx)));
+            assert_eq!(Shape::of_group(Tiles::default_for::<f32>(&ctx, shape).group_size()), shape);
         }
     }
 }
