@@ -13,6 +13,9 @@ use crate::timing::{Timing, timing};
 use crate::tridiagonal::{Check, Method, OnDevice, Options, Shape, Solver, Systems};
 use crate::tune::stopwatch::Stopwatch;
 
+/// Rows for each system above which a work-item that eliminates alone takes a part of a second, 0.5 to 1 µs a row.
+const MOST_ALONE: usize = 1 << 16;
+
 /// Diagonally dominant systems whose coefficients and x are small integers as if by chance, in double or in single precision.
 pub enum Case {
     /// In double precision.
@@ -60,7 +63,8 @@ impl Case {
         }
     }
 
-    /// Times a method on a device, by its clock: medians of `repeat` solves. `None` where systems are too large for it.
+    /// Times a method on a device, by its clock: medians of `repeat` solves. `None` where systems are too large for it, or too few and too
+    /// long for a work-item each.
     ///
     /// # Errors
     /// Those of the device.
@@ -118,6 +122,9 @@ impl<T: Real> Batch<T> {
 
     fn on_device(&self, device: &Info, method: Method, repeat: usize) -> Result<Option<Measured>> {
         let [a, b, c] = &self.arrays;
+        if method == Method::Thomas && self.shape.size / self.shape.systems.max(1) > MOST_ALONE {
+            return Ok(None);
+        }
         let mut on_device = match OnDevice::new(device, self.shape, [a, b, c], method) {
             Err(Error::Usage(_)) => return Ok(None),
             other => other?,
@@ -193,6 +200,8 @@ mod tests {
             }
         }
         let long = Case::new(Shape::new(1, 1 << 17), Precision::F32).unwrap();
-        assert_eq!(long.on_device(&device, Method::CyclicReduction, 1).unwrap(), None);
+        for method in [Method::CyclicReduction, Method::Thomas] {
+            assert_eq!(long.on_device(&device, method, 1).unwrap(), None, "{method}");
+        }
     }
 }

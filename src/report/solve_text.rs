@@ -237,7 +237,10 @@ impl Report {
         text.section("Method");
         let cycles =
             if setup.method == Method::Gmres { format!(", in cycles of {}", setup.restart) } else { String::new() };
-        text.line("method", &format!("{}{cycles}, preconditioner {}", self.methods(), setup.precond));
+        // factors need none
+        let has_precond = !setup.method.factorises();
+        let precond = if has_precond { format!(", preconditioner {}", setup.precond) } else { String::new() };
+        text.line("method", &format!("{}{cycles}{precond}", self.methods()));
         for line in self.remembered().into_iter().chain(self.switches()) {
             text.line("", &line);
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::forecast::{Forecast, Prediction, micros, sample, set_of, small_reason, uses, why_not};
-use super::placement::{self, LEAST_LATENCY, Speed, Synchronization};
+use super::placement::{self, LEAST_BY_HOST, LEAST_LATENCY, Speed, Synchronization};
 use super::{latency, speed};
 use crate::device::{Choice, Info, Kind, Rejected, Selection};
 use crate::kernels::products::MEETING_BYTES;
@@ -320,8 +320,10 @@ impl<'a> PerformanceModel<'a> {
             let now = if is_known { prediction.seconds } else { self.most_seconds(&prediction.devices) };
             let own = ENTRY_BYTES * self.work / (DOUBT * self.host_rate());
             let saved = now * now / (now + own);
-            let with = if is_known && saved > LEAST_LATENCY {
-                let set: Vec<_> = prediction.devices.iter().cloned().chain([Some(processor.clone())]).collect();
+            let set: Vec<_> = prediction.devices.iter().cloned().chain([Some(processor.clone())]).collect();
+            let least = if self.may_meet(&set) { LEAST_LATENCY } else { LEAST_BY_HOST };
+            let with = if is_known && saved > least {
+                self.remember_speeds(&set[set.len() - 1..]);
                 self.prediction(&set, true).filter(|with| with.seconds.is_finite())
             } else {
                 None
@@ -333,8 +335,8 @@ impl<'a> PerformanceModel<'a> {
                     continue;
                 }
                 Some(with) => why_not(&prediction, Some(&with)),
-                None if saved <= LEAST_LATENCY => {
-                    let [saved, now, latency] = [saved, now, LEAST_LATENCY].map(micros);
+                None if saved <= least => {
+                    let [saved, now, latency] = [saved, now, least].map(micros);
                     format!(
                         "it would take {saved} off {now} an iteration at most, but devices take {latency} or more to synchronise"
                     )

@@ -57,6 +57,9 @@ pub(crate) enum Synchronization {
 /// No latency takes less, in seconds: a sum of kernels that run, and two barriers of their groups.
 pub(crate) const LEAST_LATENCY: f64 = 14e-6;
 
+/// The same where the host does it, between launches: two H200 take 50 µs or more, an H200 and the processor beside it 300.
+pub(crate) const LEAST_BY_HOST: f64 = 40e-6;
+
 /// Bytes that a GPU moves in each cycle of each of its units, at least, as far as one can tell beforehand: an NVIDIA H200
 /// moves 18, an RTX 4090 3. To take a slower one for that fast costs little, as what it decides is about systems that are
 /// small.

@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/command.md", COMMAND),
     ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
     ("docs/tridiagonal.md", include_str!("../../docs/tridiagonal.md")),
+    ("docs/dense.md", include_str!("../../docs/dense.md")),
     ("docs/architecture.md", ARCHITECTURE),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
     ("data/README.md", include_str!("../../data/README.md")),
@@ -74,7 +75,7 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let bench = ["bench", "bench exchange", "bench precond", "bench primitives", "bench tridiagonal"];
+    let bench = ["bench", "bench exchange", "bench precond", "bench primitives", "bench tridiagonal", "bench blas"];
     let commands = ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts

@@ -20,7 +20,7 @@ use crate::report::{distinct, in_flags};
 ///
 /// Each method solves the same diagonally dominant systems in double or single precision, and what it makes of them is compared with
 /// the solutions, which are known. The time is that of the kernels, and with right-hand sides uploaded and solutions downloaded. A
-/// method that takes no systems of this size is left out.
+/// method that takes no systems of this size is left out, and thomas on a device for a few long ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
