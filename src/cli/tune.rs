@@ -133,8 +133,15 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         let order = if device.kind == Kind::Gpu { 4096 } else { 512 };
         let bar = screen.steps(&format!("tuning products of dense matrices on {}", device.name));
         let progress = |done, all| bar.update(done, all);
-        let times = tune::products(device, order, measured.precision, Watch::default().with_progress(&progress))?;
+        let times = tune::products(device, order, measured.precision, Watch::default().with_progress(&progress));
         drop(bar);
+        let times = match times {
+            Err(e @ Error::OutOfDeviceMemory { .. }) => {
+                log::warn!("products of dense matrices are left out: {e}");
+                continue;
+            }
+            times => times?,
+        };
         if let Some(fastest) = times.first().filter(|_| !dry_run) {
             tune::keep_product(&store, device, measured.precision, fastest);
         }

@@ -58,13 +58,13 @@ fn tuning_states_change_no_bit() {
 fn full_tuning_comes_before_the_solve_and_once() {
     crate::common::require_opencl();
     let place = Place::new();
-    let (report, log) = solve(&place, "--devices 0 --tune full");
+    let (report, log) = solve(&place, "--devices 0 --method cg --tune full");
     assert!(log.contains("tuning all kernels on 22500 rows"), "{log}");
     assert!(report["seconds"]["tune"].as_f64() > Some(0.0), "{report}");
     assert_eq!(kept(place.cache()).len(), 13, "{log}");
     let x = place.read("x.mtx");
     for tune in ["full", "quick", "stored"] {
-        let (_, log) = solve(&place, &format!("--devices 0 --tune {tune}"));
+        let (_, log) = solve(&place, &format!("--devices 0 --method cg --tune {tune}"));
         assert!(!log.contains("tuning all kernels"), "{log}");
         assert!(log.contains("13 of 24 kernels are launched as was found"), "{log}");
         assert!(place.read("x.mtx") == x, "{tune}");
