@@ -267,8 +267,10 @@ KERNEL void gemm(ARGUMENTS)
         UNROLL_BY(AT_ONCE)
         for (uint l = 0; l < AT_ONCE; l++) {
             UNROLL_BY(ITEM_M)
-            for (uint i = 0; i < ITEM_M; i++)
-                old[l][i] = beta == 0 ? (real)0 : c[min(i0 + ROW(i), m - 1) + (ulong)min(j0 + COL(j + l), n - 1) * ldc];
+            for (uint i = 0; i < ITEM_M; i++) {
+                const uint row = i0 + ROW(i), col = j0 + COL(j + l);
+                old[l][i] = beta != 0 && row < m && col < n ? c[row + (ulong)col * ldc] : (real)0;
+            }
         }
         UNROLL_BY(AT_ONCE)
         for (uint l = 0; l < AT_ONCE; l++) {
