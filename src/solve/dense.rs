@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rayon::prelude::*;
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
-use super::under_way::UnderWay;
+use super::under_way::{UnderWay, reason_to_end};
 use crate::dense::{Element, Factor, Kind, Matrix, Times, devices_for};
 use crate::device::Choice;
 use crate::direct::{Refinement, refine_by};
@@ -157,11 +156,7 @@ impl Dense {
     ) -> Result<Answer> {
         statistics.early = None;
         let solving = stage("solve");
-        let is_over = || {
-            let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-            let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
-            is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
-        };
+        let is_over = || reason_to_end(stop, &control, begin);
         let first = verify::residual(a, b, x);
         let (mut steps, mut late, mut failure) = (0, None, Reason::Stagnation);
         loop {

@@ -1,13 +1,12 @@
 //! A solve by factors of the matrix: on the host, refined, and checked as any other.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::chain::is_rounding;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
-use super::under_way::UnderWay;
+use super::under_way::{UnderWay, reason_to_end};
 use crate::direct::{Analysis, Factor, Kind, Singular, is_narrow, refine};
 use crate::error::{Error, Result};
 use crate::krylov::{Method, Reason, Singularity};
@@ -153,11 +152,7 @@ impl Factorised {
     ) -> Result<Answer> {
         statistics.early = None;
         let solving = stage("solve");
-        let is_over = || {
-            let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-            let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
-            is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
-        };
+        let is_over = || reason_to_end(stop, &control, begin);
         let mut late = self.complete(a, is_over)?;
         let first = verify::residual(a, b, x);
         let (mut steps, mut singular) = if late.is_none() { self.improve(a, b, x) } else { (0, None) };

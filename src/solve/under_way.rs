@@ -4,12 +4,20 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::krylov::Reason;
+use crate::runtime::{Control, Stop};
 
 /// How often it is looked whether it is to be given up.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a solve that began at `begin` should end now, if it should.
+pub(super) fn reason_to_end(stop: &Stop, control: &Control<'_>, begin: Instant) -> Option<Reason> {
+    let is_cancelled = control.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+    let is_late = stop.time_limit.is_some_and(|limit| begin.elapsed() >= limit);
+    is_cancelled.then_some(Reason::Interrupted).or(is_late.then_some(Reason::TimeLimit))
+}
 
 /// A factorisation in a thread of its own.
 #[derive(Debug)]
