@@ -1,5 +1,7 @@
 //! Which rank has which columns.
 
+use super::room::Room;
+
 /// Blocks of columns of a square matrix, dealt out to ranks in turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Columns {
@@ -25,6 +27,11 @@ impl Columns {
     /// The first column of block `j`.
     pub(super) fn first(self, j: usize) -> usize {
         j * self.block
+    }
+
+    /// What block `j` needs on its way, from the diagonal down.
+    pub(super) fn room(self, j: usize) -> Room {
+        Room { m: self.n - self.first(j), w: self.width(j) }
     }
 
     /// Who has block `j`.

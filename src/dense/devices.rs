@@ -10,10 +10,12 @@ use super::columns::Columns;
 use super::element::Element;
 use super::factor::{Kind, Times};
 use super::host::Host;
-use super::panel::{self, Pivots};
-use super::rank::{INVERSES, Rank};
-use crate::device::{Info, PendingRead, Pinned};
+use super::panel;
+use super::rank::{Panels, Rank};
+use super::room::Room;
+use crate::device::{Context, Info, PendingRead, Pinned};
 use crate::error::Result;
+use crate::kernels::lu_panel::{Cut, is_refused};
 use crate::memory::zeros;
 
 /// Columns of a block on a GPU: what a product needs to be faster than memory.
@@ -23,12 +25,13 @@ pub(super) const BLOCK: usize = 128;
 const CHUNK: usize = 1 << 16;
 
 /// A panel, factorised, and its rows that moved: where to, and where from, counted from its first.
-type Panel<T> = (Pinned<T>, Vec<[u32; 2]>);
+type Panel<T> = (Arc<Pinned<T>>, Vec<[u32; 2]>);
 
 /// Factors in the place of the matrix.
 pub(super) struct Devices<T: Element> {
     columns: Columns,
     kind: Kind,
+    pub(super) panels: Panels,
     ranks: Vec<Rank<T>>,
     /// Which row of A is row i of L.
     rows: Vec<usize>,
@@ -36,8 +39,8 @@ pub(super) struct Devices<T: Element> {
 }
 
 impl<T: Element> Devices<T> {
-    /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. Between the host and each device go n² elements; the
-    /// host factorises panels, n² / 2 × `block` × 2 flops, while the devices do the rest.
+    /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. Between the host and each device go n² elements.
+    /// Panels, n² / 2 × `block` × 2 flops, are factorised by the devices if all can, or else by the host while the devices do the rest.
     ///
     /// # Errors
     /// The column, counted from 0, that has no pivot; [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); a failing device.
@@ -48,51 +51,77 @@ impl<T: Element> Devices<T> {
         devices: &[Info],
         block: usize,
     ) -> Result<StdResult<Self, usize>> {
+        Self::with_cut(n, values, kind, devices, block, |ctx| Cut::of(ctx, n))
+    }
+
+    /// The same with panels of L U that devices cut like this, or leave to the host.
+    pub(super) fn with_cut(
+        n: usize,
+        values: Vec<T>,
+        kind: Kind,
+        devices: &[Info],
+        block: usize,
+        cut: impl Fn(&Context) -> Option<Cut>,
+    ) -> Result<StdResult<Self, usize>> {
         let columns = Columns { n, block: block.min(n), ranks: devices.len() };
         let start = Instant::now();
-        let ranks = devices.iter().enumerate().map(|(rank, info)| Rank::new(info, columns, rank, &values));
+        let cut = |ctx: &Context| if kind == Kind::Lu { cut(ctx) } else { None };
+        let ranks = devices.iter().enumerate().map(|(rank, info)| Rank::new(info, columns, rank, &values, cut));
         let ranks = ranks.collect::<Result<Vec<_>>>()?;
         drop(values);
         let uploads = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
         let open = start.elapsed().as_secs_f64() - uploads;
         let times = Times { open, upload: uploads, ..Times::default() };
-        let mut all = Self { columns, kind, ranks, rows: (0..n).collect(), times };
+        let panels = match kind {
+            Kind::Lu if ranks.iter().all(Rank::has_panels) => Panels::OfDevice,
+            Kind::Lu => Panels::OfHost,
+            Kind::Cholesky | Kind::Ldlt => Panels::Definite,
+        };
+        let mut all = Self { columns, kind, panels, ranks, rows: (0..n).collect(), times };
         let start = Instant::now();
         let found = all.factorise()?;
-        all.ranks.iter_mut().try_for_each(Rank::finish)?;
+        let of_panels = all.ranks.iter_mut().map(Rank::finish).sum::<Result<f64>>()?;
         all.times.factorise = start.elapsed().as_secs_f64();
+        all.times.panels += of_panels;
         Ok(found.map(|()| all))
     }
 
     fn factorise(&mut self) -> Result<StdResult<(), usize>> {
-        let pivots = if self.kind == Kind::Lu { Pivots::Partial } else { Pivots::Definite };
         let columns = self.columns;
-        let mut coming = self.ranks[0].start_panel(0)?;
+        let mut coming = self.ranks[0].start_panel(0, self.panels)?;
         for j in 0..columns.blocks() {
-            let (panel, moves) = match self.panel(j, coming, pivots)? {
+            let (panel, moves) = match self.panel(j, coming)? {
                 Ok(found) => found,
                 Err(column) => return Ok(Err(column)),
             };
-            let panel = Arc::new(panel);
             // whoever has the next panel begins with that
-            let next = j + 1;
+            let (owner, next) = (columns.owner(j), j + 1);
             let ahead = columns.owner(next);
             let mut order: Vec<usize> = (0..columns.ranks).collect();
             order.swap(0, ahead);
             let mut read = None;
             for rank in order {
-                self.send(rank, j, &panel, &moves)?;
-                let rank_of = &mut self.ranks[rank];
-                rank_of.begin(j, pivots, moves.len())?;
-                let mut skip = 0;
-                if next < columns.blocks() && rank == ahead {
-                    skip = columns.width(next);
-                    rank_of.update(j, pivots, 0, skip)?;
-                    read = Some(rank_of.start_panel(next)?);
+                if rank != owner {
+                    self.send(rank, j, &panel, &moves)?;
                 }
-                let count = rank_of.behind_block(j) - skip;
-                rank_of.update(j, pivots, skip, count)?;
+                let panels = self.panels;
+                let rank_of = &mut self.ranks[rank];
+                rank_of.begin(j, panels, moves.len())?;
+                let mine = rank_of.behind_block(j);
+                if next < columns.blocks() && rank == ahead {
+                    let width = columns.width(next);
+                    rank_of.update(j, panels, 0, width)?;
+                    // where the groups of a panel wait for each other, they are to be there before those of the product
+                    let ready = rank_of.ctx.marker()?;
+                    read = Some(rank_of.start_panel(next, panels)?);
+                    rank_of.update_beside(&ready, j, panels, width, mine - width)?;
+                } else {
+                    rank_of.update(j, panels, 0, mine)?;
+                }
                 rank_of.end(j)?;
+            }
+            if let Some(memory) = Arc::into_inner(panel) {
+                self.ranks[owner].keep(memory);
             }
             match read {
                 Some(read) => coming = read,
@@ -102,45 +131,71 @@ impl<T: Element> Devices<T> {
         Ok(Ok(()))
     }
 
-    /// Waits for the panel of block `j`, and factorises it on the host; gives it with the rows that moved, counted from its first.
-    fn panel(
-        &mut self,
-        j: usize,
-        coming: PendingRead<Pinned<T>>,
-        pivots: Pivots,
-    ) -> Result<StdResult<Panel<T>, usize>> {
+    /// Waits for what the host needs of the panel of block `j`, does the host's part, and lets the owner have it; gives the panel, if others
+    /// need it, with the rows that moved.
+    fn panel(&mut self, j: usize, coming: PendingRead<Pinned<T>>) -> Result<StdResult<Panel<T>, usize>> {
         let columns = self.columns;
-        let (first, width) = (columns.first(j), columns.width(j));
-        let size = [columns.n - first, width];
+        let (first, room, owner) = (columns.first(j), columns.room(j), columns.owner(j));
+        let mut memory = self.wait(owner, coming)?;
+        if self.panels == Panels::OfDevice && is_refused(&memory) {
+            log::warn!("{}: not all work-groups run at once; the host factorises panels", self.names()[owner]);
+            self.panels = Panels::OfHost;
+            let coming = self.ranks[owner].start_panel(j, self.panels)?;
+            memory = self.wait(owner, coming)?;
+        }
         let start = Instant::now();
-        let mut memory = coming.wait(&self.ranks[columns.owner(j)].ctx)?;
-        self.times.waits += start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let (inverses, panel) = memory.split_at_mut(INVERSES * width * width);
-        let panel = &mut panel[..size[0] * width];
-        let moves = match panel::factorise(panel, size, pivots) {
+        let (found, sent) = match self.panels {
+            Panels::OfHost => (panel::lu(&mut memory[room.panel()], room), 0..room.panel().end),
+            Panels::OfDevice => (panel::moves_told(&memory[room.told()], room.m), room.lower().start..room.upper().end),
+            Panels::Definite => {
+                let found = panel::cholesky(&mut memory[room.block()], room.w);
+                (found.map(|()| Vec::new()), room.block().start..room.upper().end)
+            }
+        };
+        let moves = match found {
             Ok(moves) => moves,
             Err(column) => return Ok(Err(first + column)),
         };
-        let (lower, upper) = inverses.split_at_mut(width * width);
-        panel::inverses(panel, size, pivots, lower, upper);
+        let (before, inverses) = memory.split_at_mut(room.lower().start);
+        let (inverses, behind) = inverses.split_at_mut(2 * room.w * room.w);
+        let (lower, upper) = inverses.split_at_mut(room.w * room.w);
+        let (factors, rows) = if self.panels == Panels::OfHost {
+            (&behind[..room.m * room.w], room.m)
+        } else {
+            (&before[room.block()], room.w)
+        };
+        panel::inverses(factors, Room { m: rows, ..room }, self.panels != Panels::Definite, lower, upper);
         let from: Vec<usize> = moves.iter().map(|&[_, from]| self.rows[first + from as usize]).collect();
         moves.iter().zip(from).for_each(|(&[to, _], row)| self.rows[first + to as usize] = row);
         self.times.panels += start.elapsed().as_secs_f64();
+
+        let mut memory = Arc::new(memory);
+        self.ranks[owner].send(j, Arc::clone(&memory), sent, &moves)?;
+        if self.panels == Panels::Definite {
+            self.ranks[owner].complete(j)?;
+            if columns.ranks > 1 {
+                let coming = self.ranks[owner].read_panel(j)?;
+                memory = Arc::new(self.wait(owner, coming)?);
+            }
+        }
         Ok(Ok((memory, moves)))
     }
 
-    /// Sends a panel to a rank: to its owner from where it is, to others from memory of theirs.
+    fn wait(&mut self, rank: usize, coming: PendingRead<Pinned<T>>) -> Result<Pinned<T>> {
+        let start = Instant::now();
+        let memory = coming.wait(&self.ranks[rank].ctx)?;
+        self.times.waits += start.elapsed().as_secs_f64();
+        Ok(memory)
+    }
+
+    /// Sends a panel to a rank that has not made it, from memory of its own.
     fn send(&mut self, rank: usize, j: usize, panel: &Arc<Pinned<T>>, moves: &[[u32; 2]]) -> Result<()> {
-        let is_owner = self.columns.owner(j) == rank;
         let rank = &mut self.ranks[rank];
-        if is_owner {
-            return rank.send(j, Arc::clone(panel), moves);
-        }
         let mut copy = rank.memory()?;
-        let pieces = panel[..rank.room(j)].par_chunks(CHUNK);
-        copy.par_chunks_mut(CHUNK).zip(pieces).for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
-        rank.send(j, Arc::new(copy), moves)
+        let all = self.columns.room(j).lower().start..self.columns.room(j).panel().end;
+        let pieces = panel[all.clone()].par_chunks(CHUNK);
+        copy[all.clone()].par_chunks_mut(CHUNK).zip(pieces).for_each(|(to, from)| to.copy_from_slice(from));
+        rank.send(j, Arc::new(copy), all, moves)
     }
 
     /// x = A⁻¹ b in place, column by column. The right-hand sides go from one device to the next with the blocks.

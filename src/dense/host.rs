@@ -12,7 +12,8 @@ use faer::{Conj, MatMut, MatRef, Par, Spec};
 
 use super::element::Element;
 use super::factor::Kind;
-use super::panel::{self, Pivots};
+use super::panel;
+use super::room::Room;
 
 /// Factors in the place of the matrix.
 #[derive(Debug)]
@@ -37,12 +38,12 @@ impl<T: Element> Host<T> {
         let mut below = Vec::new();
         match kind {
             Kind::Lu => {
-                let moves = panel::factorise(&mut values, [n, n], Pivots::Partial)?;
+                let moves = panel::lu(&mut values, Room { m: n, w: n })?;
                 moves.iter().for_each(|&[to, from]| rows[to as usize] = from as usize);
                 rows.iter().enumerate().for_each(|(place, &row)| places[row] = place);
             }
             Kind::Cholesky => {
-                panel::factorise(&mut values, [n, n], Pivots::Definite)?;
+                panel::cholesky(&mut values, n)?;
             }
             Kind::Ldlt => {
                 below = vec![T::default(); n];

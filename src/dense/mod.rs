@@ -43,6 +43,7 @@ mod matrix;
 mod panel;
 mod rank;
 mod refine;
+mod room;
 mod tall;
 #[cfg(test)]
 mod tests;

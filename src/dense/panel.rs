@@ -1,48 +1,29 @@
-//! A block of columns, factorised on the host.
+//! A block of columns, factorised on the host, or what is left for the host where a device did it.
 
 use std::result::Result as StdResult;
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
-use faer::linalg::{triangular_inverse, triangular_solve};
+use faer::linalg::triangular_inverse;
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef, Par, Spec};
 
 use super::element::Element;
+use super::room::Room;
 use super::tall;
+use crate::kernels::lu_panel::HEAD;
 
-/// How a panel is factorised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pivots {
-    /// P A = L U with pivots from all rows of the panel.
-    Partial,
-    /// A = L Lᵀ.
-    Definite,
-}
+/// The order from which on threads share a matrix.
+const LEAST_FOR_THREADS: usize = 512;
 
-/// Factorises a panel of m rows and w ≤ m columns in place, of which the first w rows are the diagonal block: with [`Pivots::Partial`] L
-/// without its ones below and U above the diagonal; with [`Pivots::Definite`] L, and above the diagonal Lᵀ. Gives the rows that moved: where
-/// to, and where from. m w² flops, or half of them.
+/// P A = L U in place, with pivots from all of m rows, of w ≤ m columns: L without its ones below, U above. Gives the rows that moved: where
+/// to, and where from. m w² flops.
 ///
 /// # Errors
-/// The column, counted from 0, that has no pivot: 0, not positive, or not finite.
-pub(super) fn factorise<T: Element>(
-    panel: &mut [T],
-    [m, w]: [usize; 2],
-    pivots: Pivots,
-) -> StdResult<Vec<[u32; 2]>, usize> {
-    match pivots {
-        Pivots::Partial => lu(MatMut::from_column_major_slice_mut(panel, m, w)),
-        Pivots::Definite => {
-            cholesky(MatMut::from_column_major_slice_mut(panel, m, w))?;
-            Ok(Vec::new())
-        }
-    }
-}
-
-fn lu<T: Element>(mut panel: MatMut<'_, T>) -> StdResult<Vec<[u32; 2]>, usize> {
-    let (m, w) = (panel.nrows(), panel.ncols());
+/// The column, counted from 0, whose pivot is 0 or not finite.
+pub(super) fn lu<T: Element>(panel: &mut [T], Room { m, w }: Room) -> StdResult<Vec<[u32; 2]>, usize> {
+    let mut panel = MatMut::from_column_major_slice_mut(panel, m, w);
     if m > w {
         let mut swaps = vec![0; w];
         tall::lu(panel, &mut swaps)?;
@@ -56,12 +37,30 @@ fn lu<T: Element>(mut panel: MatMut<'_, T>) -> StdResult<Vec<[u32; 2]>, usize> {
     Ok(from.iter().zip(0..).filter(|(from, to)| *from != to).map(|(&from, to)| [to, from]).collect())
 }
 
-fn cholesky<T: Element>(panel: MatMut<'_, T>) -> StdResult<(), usize> {
-    let (w, par) = (panel.ncols(), Par::rayon(0));
-    let (mut top, below) = panel.split_at_row_mut(w);
+/// The rows that moved in a panel which a [device](crate::kernels::lu_panel) has factorised, by what it tells.
+///
+/// # Errors
+/// The column, counted from 0, whose pivot is 0 or not finite.
+pub(super) fn moves_told<T: Element>(told: &[T], m: usize) -> StdResult<Vec<[u32; 2]>, usize> {
+    let (head, swaps) = told.split_at(HEAD);
+    let failed = head[1].to_f64() as usize;
+    if failed > 0 {
+        return Err(failed - 1);
+    }
+    let swaps: Vec<usize> = swaps.iter().map(|row| row.to_f64() as usize).collect();
+    Ok(tall::moves(m, &swaps))
+}
+
+/// A = L Lᵀ in place of w × w elements, with Lᵀ above the diagonal. w³ / 3 flops.
+///
+/// # Errors
+/// The column, counted from 0, whose pivot is not positive, or not finite.
+pub(super) fn cholesky<T: Element>(block: &mut [T], w: usize) -> StdResult<(), usize> {
+    let mut block = MatMut::from_column_major_slice_mut(block, w, w);
+    let par = if w < LEAST_FOR_THREADS { Par::Seq } else { Par::rayon(0) };
     let mut work = MemBuffer::new(llt::cholesky_in_place_scratch::<T>(w, par, Spec::default()));
     let found = llt::cholesky_in_place(
-        top.rb_mut(),
+        block.rb_mut(),
         llt::LltRegularization::default(),
         par,
         MemStack::new(&mut work),
@@ -70,11 +69,10 @@ fn cholesky<T: Element>(panel: MatMut<'_, T>) -> StdResult<(), usize> {
     if let Err(llt::LltError::NonPositivePivot { index }) = found {
         return Err(index);
     }
-    has_pivots(top.rb(), |pivot| pivot > 0.0)?;
-    triangular_solve::solve_lower_triangular_in_place(top.rb(), below.transpose_mut(), par);
+    has_pivots(block.rb(), |pivot| pivot > 0.0)?;
     for j in 1..w {
         for i in 0..j {
-            top[(i, j)] = top[(j, i)];
+            block[(i, j)] = block[(j, i)];
         }
     }
     Ok(())
@@ -89,19 +87,25 @@ fn has_pivots<T: Element>(panel: MatRef<'_, T>, is_good: impl Fn(f64) -> bool) -
     (0..panel.ncols().min(panel.nrows())).find(|k| !is_pivot(k)).map_or(Ok(()), Err)
 }
 
-/// L⁻¹ and U⁻¹, or L⁻¹ and L⁻ᵀ, of the diagonal block of a factorised panel, into w² elements each. 2 w³ / 3 flops.
-pub(super) fn inverses<T: Element>(panel: &[T], [m, w]: [usize; 2], pivots: Pivots, lower: &mut [T], upper: &mut [T]) {
-    let block = MatRef::from_column_major_slice(panel, m, w).subrows(0, w);
+/// L⁻¹ and U⁻¹, or L⁻¹ and L⁻ᵀ, of the factors in the first w of m rows, into w² elements each; the diagonal of L is that of ones if it
+/// `is_unit`. 2 w³ / 3 flops.
+pub(super) fn inverses<T: Element>(
+    factors: &[T],
+    Room { m, w }: Room,
+    is_unit: bool,
+    lower: &mut [T],
+    upper: &mut [T],
+) {
+    let block = MatRef::from_column_major_slice(factors, m, w).subrows(0, w);
     let [mut lower, mut upper] = [lower, upper].map(|to| {
         to.fill(T::default());
         MatMut::from_column_major_slice_mut(to, w, w)
     });
-    match pivots {
-        Pivots::Partial => triangular_inverse::invert_unit_lower_triangular(lower.rb_mut(), block, Par::Seq),
-        Pivots::Definite => triangular_inverse::invert_lower_triangular(lower.rb_mut(), block, Par::Seq),
+    if is_unit {
+        triangular_inverse::invert_unit_lower_triangular(lower.rb_mut(), block, Par::Seq);
+        (0..w).for_each(|k| lower[(k, k)] = T::from_f64(1.0));
+    } else {
+        triangular_inverse::invert_lower_triangular(lower.rb_mut(), block, Par::Seq);
     }
     triangular_inverse::invert_upper_triangular(upper.rb_mut(), block, Par::Seq);
-    if pivots == Pivots::Partial {
-        (0..w).for_each(|k| lower[(k, k)] = T::from_f64(1.0));
-    }
 }

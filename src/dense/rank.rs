@@ -1,27 +1,42 @@
 //! A device with its columns.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::columns::Columns;
 use super::element::Element;
-use super::panel::Pivots;
+use super::room::Room;
 use crate::device::{Context, DeviceVec, Event, Info, PendingRead, PendingWrite, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::dense::DenseKernels;
 use crate::kernels::gemm::{Block, Gemm, Lower};
+use crate::kernels::lu_panel::{Cut, Factorised, LuPanel};
 use crate::tune;
 
-/// A panel as it travels: the inverses of its diagonal block, and all of it.
-pub(super) const INVERSES: usize = 2;
+/// Who factorises panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Panels {
+    /// P A = L U by the host,
+    OfHost,
+    /// or by the device that has the columns;
+    OfDevice,
+    /// A = L Lᵀ of the diagonal block by the host, and the rows below by the device.
+    Definite,
+}
 
 /// What memory is for, in errors.
 const WHAT: &str = "the dense matrix";
 
 pub(super) struct Rank<T: Element> {
     pub(super) ctx: Context,
+    /// For products beside a panel.
+    beside: Context,
+    /// The last of them, if the other queue has not been told to wait for it.
+    product: Option<Event>,
     gemm: Gemm<T>,
     kernels: DenseKernels<T>,
+    lu: Option<LuPanel<T>>,
     columns: Columns,
     rank: usize,
     /// Its columns, of n rows each.
@@ -46,15 +61,28 @@ pub(super) struct Rank<T: Element> {
 }
 
 impl<T: Element> Rank<T> {
-    /// Takes the columns of `values` that belong to it: 8 n² / P bytes in double precision, and those of some panels.
+    /// Takes the columns of `values` that belong to it: 8 n² / P bytes in double precision, and those of some panels, which it may factorise
+    /// if there is a `cut` for it.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); a failing device.
-    pub(super) fn new(info: &Info, columns: Columns, rank: usize, values: &[T]) -> Result<Self> {
+    pub(super) fn new(
+        info: &Info,
+        columns: Columns,
+        rank: usize,
+        values: &[T],
+        cut: impl Fn(&Context) -> Option<Cut>,
+    ) -> Result<Self> {
         let ctx = Context::open(info)?;
         let Columns { n, block, ranks } = columns;
         let gemm = Gemm::build(&ctx, tune::products::tiles::<T>(&ctx))?;
         let kernels = DenseKernels::build(&ctx)?;
+        let build = |cut| {
+            LuPanel::build(&ctx, [n, block], cut)
+                .inspect_err(|e| log::warn!("{}: the host factorises panels: {e}", info.label()))
+                .ok()
+        };
+        let lu = cut(&ctx).and_then(build);
         let mine = columns.of_rank(rank);
         let mut own = DeviceVec::uninit(&ctx, n * mine, WHAT)?;
         let start = Instant::now();
@@ -63,22 +91,26 @@ impl<T: Element> Rank<T> {
             own.write(&ctx, columns.place(j) * n, &values[first * n..(first + width) * n])?;
         }
         let upload = start.elapsed();
-        let room = block * (INVERSES * block + n);
+        let room = columns.room(0).panel().end;
         let (width, blocks) = (block * block, columns.blocks().div_ceil(ranks));
+        ctx.set_timing(Some(0))?;
         Ok(Self {
-            inverses: DeviceVec::uninit(&ctx, INVERSES * width * blocks, "inverses of triangles")?,
+            inverses: DeviceVec::uninit(&ctx, 2 * width * blocks, "inverses of triangles")?,
             panels: [DeviceVec::uninit(&ctx, room, "a panel")?, DeviceVec::uninit(&ctx, room, "a panel")?],
             moves: [DeviceVec::uninit(&ctx, 4 * block, "moves")?, DeviceVec::uninit(&ctx, 4 * block, "moves")?],
             strip: DeviceVec::uninit(&ctx, block * mine, "rows of U")?,
-            pinned: vec![Pinned::zeros(&ctx, room)?, Pinned::zeros(&ctx, room)?],
+            pinned: Vec::new(),
             used: [None, None],
             sent: Vec::new(),
             sent_moves: Vec::new(),
             x: None,
             upload,
+            beside: ctx.beside()?,
+            product: None,
             ctx,
             gemm,
             kernels,
+            lu,
             columns,
             rank,
             own,
@@ -89,35 +121,72 @@ impl<T: Element> Rank<T> {
         Block { array: &self.own, at: row + place * self.columns.n, ld: self.columns.n }
     }
 
-    /// Where the panel of block `j` begins behind its inverses.
-    fn behind(&self, j: usize) -> usize {
-        INVERSES * self.columns.width(j).pow(2)
+    /// Whether it can factorise panels.
+    pub(super) fn has_panels(&self) -> bool {
+        self.lu.is_some()
     }
 
-    /// Elements of the panel of block `j` with its inverses.
-    pub(super) fn room(&self, j: usize) -> usize {
-        self.behind(j) + (self.columns.n - self.columns.first(j)) * self.columns.width(j)
+    /// A part of the panel of block `j`, in columns of so many rows.
+    fn part(&self, j: usize, part: Range<usize>, ld: usize) -> Block<'_, T> {
+        Block { array: &self.panels[j % 2], at: part.start, ld }
     }
 
-    /// Starts to send block `j`, which is its own, to the host, from the diagonal on.
+    /// Starts to factorise block `j`, which is its own, from the diagonal on, as far as that is the device's, and to send to the host what it
+    /// needs for the rest, and all of it if others need it.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn start_panel(&mut self, j: usize) -> Result<PendingRead<Pinned<T>>> {
-        let (first, width) = (self.columns.first(j), self.columns.width(j));
-        let m = self.columns.n - first;
-        let to = Block { array: &self.panels[j % 2], at: self.behind(j), ld: m };
-        self.kernels.copy(&self.ctx, [m, width], self.own_block(first, self.columns.place(j)), to)?;
+    pub(super) fn start_panel(&mut self, j: usize, panels: Panels) -> Result<PendingRead<Pinned<T>>> {
+        let room = self.columns.room(j);
+        let Room { m, w } = room;
+        let own = self.own_block(self.columns.first(j), self.columns.place(j));
+        match (panels, &self.lu) {
+            (Panels::OfDevice, Some(lu)) => {
+                let (block_at, panel_at) = (room.block().start, room.panel().start);
+                let array = &self.panels[j % 2];
+                lu.launch(&self.ctx, [m, w], own, Factorised { array, block_at, panel_at })?;
+            }
+            (Panels::Definite, _) => {
+                self.kernels.copy(&self.ctx, [w, w], own, self.part(j, room.block(), w))?;
+            }
+            _ => self.kernels.copy(&self.ctx, [m, w], own, self.part(j, room.panel(), m))?,
+        }
+        let has_all = panels == Panels::OfHost || panels == Panels::OfDevice && self.columns.ranks > 1;
+        self.read(j, if has_all { room.panel().end } else { room.block().end })
+    }
+
+    /// Starts to send the panel of block `j` to the host, which [has been completed](Self::complete).
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn read_panel(&mut self, j: usize) -> Result<PendingRead<Pinned<T>>> {
+        self.read(j, self.columns.room(j).panel().end)
+    }
+
+    fn read(&mut self, j: usize, end: usize) -> Result<PendingRead<Pinned<T>>> {
         let ready = self.ctx.marker()?;
         self.ctx.flush(Queue::Compute)?;
-        let memory = match self.pinned.pop() {
-            Some(memory) => memory,
-            None => Pinned::zeros(&self.ctx, self.panels[0].len())?,
-        };
-        let pieces = [(&self.panels[j % 2], 0..self.room(j))];
+        let memory = self.pinned_memory()?;
+        let pieces = [(&self.panels[j % 2], 0..end)];
         let read = DeviceVec::start_reads(&self.ctx, Queue::Transfer, &pieces, memory, Some(&ready), "a panel")?;
         self.ctx.flush(Queue::Transfer)?;
         Ok(read)
+    }
+
+    /// Makes the rows of L of a [`Panels::Definite`] below the diagonal block, of which the host has sent the factors.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn complete(&self, j: usize) -> Result<()> {
+        let room = self.columns.room(j);
+        let Room { m, w } = room;
+        let (first, place) = (self.columns.first(j), self.columns.place(j));
+        let panel = self.part(j, room.panel(), m);
+        self.kernels.copy(&self.ctx, [w, w], self.part(j, room.block(), w), panel)?;
+        let factors = (T::from_f64(1.0), T::from_f64(0.0));
+        let below = Block { at: panel.at + w, ..panel };
+        let product = (self.own_block(first + w, place), self.part(j, room.upper(), w));
+        self.gemm.launch(&self.ctx, [m - w, w, w], factors, product, below, None)
     }
 
     /// Memory for a panel on its way to this rank.
@@ -126,6 +195,10 @@ impl<T: Element> Rank<T> {
     /// A failing device.
     pub(super) fn memory(&mut self) -> Result<Pinned<T>> {
         self.take_back();
+        self.pinned_memory()
+    }
+
+    fn pinned_memory(&mut self) -> Result<Pinned<T>> {
         match self.pinned.pop() {
             Some(memory) => Ok(memory),
             None => Pinned::zeros(&self.ctx, self.panels[0].len()),
@@ -141,18 +214,28 @@ impl<T: Element> Rank<T> {
         }
     }
 
-    /// Lets the device have the panel of block `j`, factorised, and the rows that moved for its pivots.
+    /// Takes back memory that nobody needs any more.
+    pub(super) fn keep(&mut self, memory: Pinned<T>) {
+        self.pinned.push(memory);
+    }
+
+    /// Lets the device have a part of the panel of block `j`, which is its own or factorised, and the rows that moved for its pivots.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn send(&mut self, j: usize, panel: Arc<Pinned<T>>, moves: &[[u32; 2]]) -> Result<()> {
+    pub(super) fn send(
+        &mut self,
+        j: usize,
+        panel: Arc<Pinned<T>>,
+        part: Range<usize>,
+        moves: &[[u32; 2]],
+    ) -> Result<()> {
         self.take_back();
         if let Some(used) = self.used[j % 2].take() {
             self.ctx.wait(&used, "a panel")?;
         }
-        let room = self.room(j);
         let (ctx, queue) = (&self.ctx, Queue::Transfer);
-        let write = self.panels[j % 2].start_write(ctx, queue, 0, Arc::clone(&panel), 0..room)?;
+        let write = self.panels[j % 2].start_write(ctx, queue, part.start, Arc::clone(&panel), part)?;
         ctx.compute_after(std::slice::from_ref(&write))?;
         self.sent.push((write, panel));
         if !moves.is_empty() {
@@ -170,38 +253,33 @@ impl<T: Element> Rank<T> {
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn begin(&mut self, j: usize, pivots: Pivots, moves: usize) -> Result<()> {
+    pub(super) fn begin(&mut self, j: usize, panels: Panels, moves: usize) -> Result<()> {
         let Self { ctx, gemm, kernels, columns, .. } = &*self;
-        let (first, width) = (columns.first(j), columns.width(j));
-        let (m, mine) = (columns.n - first, columns.of_rank(self.rank));
-        let panel = Block { array: &self.panels[j % 2], at: self.behind(j), ld: m };
+        let (first, room) = (columns.first(j), columns.room(j));
+        let (Room { m, w }, mine) = (room, columns.of_rank(self.rank));
+        let panel = self.part(j, room.panel(), m);
         let is_own = columns.owner(j) == self.rank;
         let (place, next) = (columns.place(j), self.next_place(j));
-        let skip = if is_own { place..place + width } else { 0..0 };
+        let skip = if is_own { place..place + w } else { 0..0 };
         kernels.move_rows(ctx, [m, mine], skip, (&self.moves[j % 2], moves), self.own_block(first, 0))?;
         if is_own {
-            kernels.copy(ctx, [m, width], panel, self.own_block(first, place))?;
-            let (from, to) = (&self.panels[j % 2], INVERSES * columns.block * place);
-            let to = Block { array: &self.inverses, at: to, ld: width };
-            kernels.copy(ctx, [width, INVERSES * width], Block { array: from, at: 0, ld: width }, to)?;
+            kernels.copy(ctx, [m, w], panel, self.own_block(first, place))?;
+            let to = Block { array: &self.inverses, at: 2 * columns.block * place, ld: w };
+            kernels.copy(ctx, [w, 2 * w], self.part(j, room.lower(), w), to)?;
         }
         let rest = mine - next;
         if rest == 0 {
             return Ok(());
         }
-        let (strip, above) = (Block { array: &self.strip, at: 0, ld: width }, self.own_block(first, next));
-        match pivots {
-            Pivots::Partial => {
-                let inverse = Block { array: &self.panels[j % 2], at: 0, ld: width };
-                let factors = (T::from_f64(1.0), T::from_f64(0.0));
-                gemm.launch(ctx, [width, rest, width], factors, (inverse, above), strip, None)?;
-            }
-            Pivots::Definite => {
-                let lower = Lower { first: self.lower(j).first + width, ..self.lower(j) };
-                kernels.mirror(ctx, [width, rest], lower, panel, strip)?;
-            }
+        let (strip, above) = (Block { array: &self.strip, at: 0, ld: w }, self.own_block(first, next));
+        if panels == Panels::Definite {
+            let lower = Lower { first: self.lower(j).first + w, ..self.lower(j) };
+            kernels.mirror(ctx, [w, rest], lower, panel, strip)?;
+        } else {
+            let factors = (T::from_f64(1.0), T::from_f64(0.0));
+            gemm.launch(ctx, [w, rest, w], factors, (self.part(j, room.lower(), w), above), strip, None)?;
         }
-        kernels.copy(ctx, [width, rest], strip, above)
+        kernels.copy(ctx, [w, rest], strip, above)
     }
 
     /// The first column of its own behind block `j`.
@@ -221,18 +299,40 @@ impl<T: Element> Rank<T> {
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn update(&mut self, j: usize, pivots: Pivots, skip: usize, count: usize) -> Result<()> {
-        let (first, width) = (self.columns.first(j), self.columns.width(j));
-        let (m, place) = (self.columns.n - first, self.next_place(j) + skip);
-        let below = Block { array: &self.panels[j % 2], at: self.behind(j) + width, ld: m };
-        let right = Block { array: &self.strip, at: skip * width, ld: width };
+    pub(super) fn update(&self, j: usize, panels: Panels, skip: usize, count: usize) -> Result<()> {
+        self.update_in(&self.ctx, j, panels, skip, count)
+    }
+
+    /// The same once `ready` is done, beside what is in the queue behind that, up to the [end](Self::end) of the step.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn update_beside(
+        &mut self,
+        ready: &Event,
+        j: usize,
+        panels: Panels,
+        skip: usize,
+        count: usize,
+    ) -> Result<()> {
+        self.beside.compute_after_event(ready)?;
+        self.update_in(&self.beside, j, panels, skip, count)?;
+        self.product = Some(self.beside.marker()?);
+        self.beside.flush(Queue::Compute)
+    }
+
+    fn update_in(&self, ctx: &Context, j: usize, panels: Panels, skip: usize, count: usize) -> Result<()> {
+        let (first, room) = (self.columns.first(j), self.columns.room(j));
+        let (Room { m, w }, place) = (room, self.next_place(j) + skip);
+        let panel = self.part(j, room.panel(), m);
+        let below = Block { at: panel.at + w, ..panel };
+        let right = Block { array: &self.strip, at: skip * w, ld: w };
         let lower = self.lower(j);
         // a block of its own that was skipped
         let lower = Lower { first: lower.first + skip / lower.block * lower.stride, ..lower };
-        let lower = Some(lower).filter(|_| pivots == Pivots::Definite);
+        let lower = Some(lower).filter(|_| panels == Panels::Definite);
         let factors = (T::from_f64(-1.0), T::from_f64(1.0));
-        let c = self.own_block(first + width, place);
-        self.gemm.launch(&self.ctx, [m - width, count, width], factors, (below, right), c, lower)
+        self.gemm.launch(ctx, [m - w, count, w], factors, (below, right), self.own_block(first + w, place), lower)
     }
 
     /// Its own columns behind block `j`.
@@ -245,19 +345,24 @@ impl<T: Element> Rank<T> {
     /// # Errors
     /// A failing device.
     pub(super) fn end(&mut self, j: usize) -> Result<()> {
+        self.product.take().map_or(Ok(()), |product| self.ctx.compute_after_event(&product))?;
         self.used[j % 2] = Some(self.ctx.marker()?);
         self.ctx.flush(Queue::Compute)
     }
 
-    /// Waits for all, and lets go of what only a factorisation needs.
+    /// Waits for all, and lets go of what only a factorisation needs. Gives the seconds that it took for panels.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(super) fn finish(&mut self) -> Result<f64> {
         self.take_back();
         self.ctx.finish()?;
         self.pinned.clear();
-        Ok(())
+        self.lu = None;
+        self.ctx.set_timing(None)?;
+        let timed = self.ctx.take_timed(0)?;
+        let of_panels = timed.iter().filter(|timed| timed.kernel == "lu_panel");
+        Ok(of_panels.map(|timed| timed.end.saturating_sub(timed.start) as f64 * 1e-9).sum())
     }
 
     /// Takes right-hand sides, of n elements each.
@@ -293,7 +398,7 @@ impl<T: Element> Rank<T> {
         let Columns { n, block, .. } = *columns;
         let (first, width, place) = (columns.first(j), columns.width(j), columns.place(j));
         let count = x.len() / n;
-        let inverse = INVERSES * block * place + if is_lower { 0 } else { width * width };
+        let inverse = 2 * block * place + if is_lower { 0 } else { width * width };
         let inverse = Block { array: &self.inverses, at: inverse, ld: width };
         let (x, part) = (|row| Block { array: x, at: row, ld: n }, Block { array: part, at: 0, ld: width });
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));

@@ -2,9 +2,12 @@
 
 use proptest::prelude::*;
 
+use super::devices::Devices;
+use super::rank::Panels;
 use super::*;
 use crate::device::{Choice, Info, list};
 use crate::error::Error;
+use crate::kernels::lu_panel::Cut;
 use crate::matrix::Csr;
 
 /// Columns of a block.
@@ -143,6 +146,76 @@ fn any_order_on_any_ranks() {
 #[test]
 fn any_order_on_any_ranks_in_single_precision() {
     any_order_anywhere::<f32>(f32::EPSILON.into());
+}
+
+/// x by factors whose panels devices make, or refuse, and the factors.
+fn solved_by_panels<T: Element>(
+    a: &Matrix<T>,
+    count: usize,
+    b: &[T],
+    (cut, is_refused): (Cut, bool),
+) -> (Vec<T>, Vec<T>) {
+    let (n, values) = (a.order(), a.values().to_vec());
+    let found = Devices::with_cut(n, values, Kind::Lu, &ranks(count), BLOCK, |_| Some(cut)).unwrap();
+    let mut devices = found.unwrap_or_else(|column| panic!("no pivot in column {column} of order {n}"));
+    assert_eq!(devices.panels, if is_refused { Panels::OfHost } else { Panels::OfDevice });
+    let mut x = b.to_vec();
+    devices.solve(&mut x).unwrap();
+    (x, devices.on_host().unwrap().values().to_vec())
+}
+
+fn panels_on_devices<T: Element>(epsilon: f64) {
+    // one group, which waits for nobody
+    let cut = (Cut { group_size: 32, item_rows: 4, narrow: 4 }, false);
+    for n in ORDERS {
+        let a = matrix::<T>(Kind::Lu, n);
+        let b = right_hand_sides::<T>(n, 3);
+        let (x, factors) = solved_by_panels(&a, 1, &b, cut);
+        let error = backward_error(&a, &b, &x);
+        assert!(error < 20.0 * n as f64 * epsilon, "of order {n}: {error}");
+        for count in [2, 3, 5] {
+            assert!(solved_by_panels(&a, count, &b, cut) == (x.clone(), factors.clone()), "{n} on {count} ranks");
+        }
+        let host = Factor::on(a, Kind::Lu, &[], BLOCK).unwrap().values().unwrap();
+        let differ = host.iter().zip(&factors).map(|(a, b)| (a.to_f64() - b.to_f64()).abs()).fold(0.0, f64::max);
+        assert!(differ < 1e5 * n as f64 * epsilon, "{n}: {differ}");
+    }
+}
+
+#[test]
+fn panels_on_devices_of_any_order_on_any_ranks() {
+    panels_on_devices::<f64>(f64::EPSILON);
+}
+
+#[test]
+fn panels_on_devices_in_single_precision() {
+    panels_on_devices::<f32>(f32::EPSILON.into());
+}
+
+/// More groups than any processor runs at once: they leave, and the host does their work.
+#[test]
+fn panels_that_devices_refuse_are_the_hosts() {
+    let n = 900;
+    let a = Matrix::from_fn(n, |i, j| number(i, j) + if i.abs_diff(j) == 1 { 4.0 } else { 0.0 }).unwrap();
+    let b = right_hand_sides::<f64>(n, 1);
+    let refused = solved_by_panels(&a, 2, &b, (Cut { group_size: 4, item_rows: 1, narrow: 4 }, true));
+    let mut factor = Factor::on(a, Kind::Lu, &ranks(2), BLOCK).unwrap();
+    let mut x = b;
+    factor.solve(&mut x).unwrap();
+    assert!(refused == (x, factor.values().unwrap()));
+}
+
+#[test]
+fn columns_without_a_pivot_are_named_by_devices() {
+    let cut = Cut { group_size: 32, item_rows: 1, narrow: 4 };
+    for bad in [0, 6, 8, 20] {
+        let zero_column = |i: usize, j: usize| if j == bad { 0.0 } else { number(i, j) };
+        let values = Matrix::from_fn(21, zero_column).unwrap().values().to_vec();
+        for count in [1, 3] {
+            let found = Devices::with_cut(21, values.clone(), Kind::Lu, &ranks(count), BLOCK, |_| Some(cut)).unwrap();
+            assert_eq!(found.err(), Some(bad));
+        }
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use opencl3::error_codes::{
 use opencl3::event::Event;
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
-use opencl3::types::cl_device_id;
+use opencl3::types::{cl_device_id, cl_event};
 
 use super::ahead;
 use super::faults::{Call, Doing, Faults};
@@ -169,6 +169,14 @@ impl Context {
             iteration,
             faults,
         })
+    }
+
+    /// The same device once more, with queues of its own for the same memory and kernels.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`] if the driver refuses a queue.
+    pub(crate) fn beside(&self) -> Result<Self> {
+        Self::open_by(&self.info, || Ok(Arc::clone(&self.context)))
     }
 
     /// Lets the next that opens the device have its context: drivers take some tenths of a second to make one.
@@ -409,7 +417,23 @@ impl Context {
             return Ok(()); // a barrier that waits for nothing waits for all that came before
         }
         // SAFETY: the events are alive; the queue keeps them as long as it needs them.
-        unsafe { self.queue(Queue::Compute).enqueue_barrier_with_wait_list(&events) }
+        unsafe { self.compute_after_all(&events) }
+    }
+
+    /// The same for a command of another queue of the device.
+    ///
+    /// # Errors
+    /// [`Error::OpenCl`].
+    pub(crate) fn compute_after_event(&self, event: &Event) -> Result<()> {
+        // SAFETY: the event is alive; the queue keeps it as long as it needs it.
+        unsafe { self.compute_after_all(&[event.get()]) }
+    }
+
+    /// # Safety
+    /// The events must be alive.
+    unsafe fn compute_after_all(&self, events: &[cl_event]) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(Queue::Compute).enqueue_barrier_with_wait_list(events) }
             .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueBarrierWithWaitList"))?;
         Ok(())
     }

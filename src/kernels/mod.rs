@@ -21,6 +21,7 @@ pub(crate) mod fsai;
 pub(crate) mod gemm;
 pub(crate) mod halo;
 pub(crate) mod live;
+pub(crate) mod lu_panel;
 pub(crate) mod pass;
 pub(crate) mod persistent;
 pub(crate) mod primitives;

@@ -294,6 +294,9 @@ mod gemm;
 /// Blocks of dense matrices.
 mod dense;
 
+/// Their factorisation.
+mod lu_panel;
+
 /// Fractions, whose sums are rounded: with another order of the operations, bits would differ.
 /// Rounded values: rows are summed in the order of their columns, whatever their format. (Row blocks have room for 64 rows of 27
 /// entries: one work-item sums a row.)

@@ -11,6 +11,8 @@ use crate::real::Real;
 pub(crate) const ROWS: usize = 8;
 /// Work-items of a group, but where a system needs more.
 const GROUP_SIZE: usize = 256;
+/// A system that takes so many has a group for itself, whose barriers wait for nobody else.
+const OF_ONE_SYSTEM: usize = 128;
 /// The most of them that have rows in registers: each has some 64 numbers there.
 const MOST_CHUNKS: usize = 512;
 /// The most work-items of a thomas launch, for each compute unit, before they take several systems each.
@@ -61,7 +63,7 @@ impl Groups {
     pub(crate) fn of(device: &Info, size: usize, chunk: usize) -> Self {
         let most = 1 << device.max_work_group.clamp(2, MOST_CHUNKS).ilog2();
         let needed = size.div_ceil(chunk).next_power_of_two();
-        let group = if needed > GROUP_SIZE { needed.min(most) } else { GROUP_SIZE.min(most) };
+        let group = if needed >= OF_ONE_SYSTEM { needed.min(most) } else { GROUP_SIZE.min(most) };
         Self { size: group, rows: ROWS, capacity: group }
     }
 

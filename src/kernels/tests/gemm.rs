@@ -29,7 +29,7 @@ fn fractions<T: Real>(n: usize, salt: usize) -> Vec<T> {
 }
 
 /// One rounding of a product and a sum.
-trait Fused: Real {
+pub(super) trait Fused: Real {
     fn fused(self, b: Self, c: Self) -> Self;
 }
 impl Fused for f32 {
