@@ -27,43 +27,52 @@
  * room for the pivot. */
 #define OFFERED(groups) ((groups) + 1)
 
-/* Work-items that find the largest size of a group, each of its part; all then look at what they have found. */
-#define FINDERS (GROUP_SIZE < 16 ? 1 : 16)
+/* Work-items that find the largest size in a part of the group's; all then look at what these have found. */
+#define FINDERS (GROUP_SIZE < 16 ? GROUP_SIZE : 16)
+#define OF_A_FINDER (GROUP_SIZE / FINDERS)
 
-#define TAKE_LARGER(size, place, l)                                                                                    \
-    {                                                                                                                  \
-        const real its = sizes[l];                                                                                     \
-        const uint at = places[l];                                                                                     \
-        if (its > size || (its == size && at < place)) {                                                               \
-            size = its;                                                                                                \
-            place = at;                                                                                                \
+/* The largest of `count` sizes, a power of two, and the first place that has it, in pairs: a chain of comparisons would take longer. */
+#define LARGEST_OF(count, s, p)                                                                                        \
+    UNROLL_BY(5)                                                                                                       \
+    for (uint apart = (count) / 2; apart > 0; apart /= 2) {                                                            \
+        UNROLL_BY(16)                                                                                                  \
+        for (uint l = 0; l < apart; l++) {                                                                             \
+            const bool is_other = s[l + apart] > s[l] || (s[l + apart] == s[l] && p[l + apart] < p[l]);                \
+            s[l] = is_other ? s[l + apart] : s[l];                                                                     \
+            p[l] = is_other ? p[l + apart] : p[l];                                                                     \
         }                                                                                                              \
     }
 
 /* The largest size of a group, and the first place that has it. */
-static inline void find_largest(real *size, uint *place, __local real *sizes, __local uint *places)
+ALWAYS_INLINE void find_largest(real *size, uint *place, __local real *sizes, __local uint *places)
 {
     const uint lane = get_local_id(0);
-    real most = *size;
-    uint at_most = *place;
-    sizes[lane] = most;
-    places[lane] = at_most;
+    sizes[lane] = *size;
+    places[lane] = *place;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < FINDERS) {
-        UNROLL_BY(4)
-        for (uint l = lane + FINDERS; l < GROUP_SIZE; l += FINDERS)
-            TAKE_LARGER(most, at_most, l)
-        sizes[lane] = most;
-        places[lane] = at_most;
+        real s[OF_A_FINDER];
+        uint p[OF_A_FINDER];
+        UNROLL_BY(OF_A_FINDER)
+        for (uint l = 0; l < OF_A_FINDER; l++) {
+            s[l] = sizes[lane + l * FINDERS];
+            p[l] = places[lane + l * FINDERS];
+        }
+        LARGEST_OF(OF_A_FINDER, s, p)
+        sizes[lane] = s[0];
+        places[lane] = p[0];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    most = sizes[0];
-    at_most = places[0];
-    UNROLL_BY(4)
-    for (uint l = 1; l < FINDERS; l++)
-        TAKE_LARGER(most, at_most, l)
-    *size = most;
-    *place = at_most;
+    real s[FINDERS];
+    uint p[FINDERS];
+    UNROLL_BY(FINDERS)
+    for (uint l = 0; l < FINDERS; l++) {
+        s[l] = sizes[l];
+        p[l] = places[l];
+    }
+    LARGEST_OF(FINDERS, s, p)
+    *size = s[0];
+    *place = p[0];
 }
 
 /* A has m rows and w <= m columns, element (i, j) at a_at + i + j * lda, and is destroyed. out[0] becomes 1 if not all groups were on the
@@ -136,53 +145,36 @@ KERNEL void lu_panel(uint m, uint w, __global real *a, ulong a_at, uint lda, __g
                 offered_places[2 * (at + group)] = chosen;
             all_groups(words, ++passed);
 
-            // a work-item reads all that a group offers at once, so as to wait for memory once
             const uint top = at + groups;
-            real offered[NARROW];
-            uint origin_offered = NONE;
             size = -1;
             chosen = NONE;
-            for (uint other = at + lane; other < top; other += GROUP_SIZE) {
-                const uint place = offered_places[2 * other], its_origin = offered_places[2 * other + 1];
-                real its[NARROW];
-                UNROLL_BY(NARROW)
-                for (uint c = 0; c < NARROW; c++)
-                    its[c] = offers[other * NARROW + c];
-                if (place != NONE && (fabs(its[0]) > size || (fabs(its[0]) == size && place < chosen))) {
-                    size = fabs(its[0]);
+            for (uint other = lane; other < groups; other += GROUP_SIZE) {
+                const uint place = offered_places[2 * (at + other)];
+                const real its = fabs(offers[(at + other) * NARROW]);
+                if (place != NONE && (its > size || (its == size && place < chosen))) {
+                    size = its;
                     chosen = place;
-                    origin_offered = its_origin;
-                    UNROLL_BY(NARROW)
-                    for (uint c = 0; c < NARROW; c++)
-                        offered[c] = its[c];
                 }
             }
-            const uint mine = chosen, replaced = offered_places[2 * top + 1];
-            const real of_top = lane < NARROW ? offers[top * NARROW + lane] : (real)0;
             find_largest(&size, &chosen, sizes, places);
             // from here on numbers may be infinite or none; the rows are still some rows
             if (failed == 0 && !(size > 0 && size < INFINITY))
                 failed = column + 1;
-            if (lane < NARROW)
-                top_row[lane] = of_top;
-            if (chosen == NONE) {
-                if (lane < NARROW)
-                    pivot_row[lane] = of_top;
-                if (lane == 0)
-                    pivots[k] = replaced;
-            } else if (mine == chosen) {
-                UNROLL_BY(NARROW)
-                for (uint c = 0; c < NARROW; c++)
-                    pivot_row[c] = offered[c];
-                pivots[k] = origin_offered;
+            const uint best = chosen == NONE ? top : at + chosen / (GROUP_SIZE * ITEM_ROWS);
+            const uint pivot = offered_places[2 * best + 1], replaced = offered_places[2 * top + 1];
+            if (lane < NARROW) {
+                const real of_pivot = offers[best * NARROW + lane];
+                pivot_row[lane] = of_pivot;
+                top_row[lane] = offers[top * NARROW + lane];
+                // the last elements of the row are those of L
+                if (lane >= NARROW - k)
+                    lower[(lane - (NARROW - k)) * NARROW + k] = of_pivot;
             }
+            if (lane == 0)
+                pivots[k] = pivot;
             if (group == 0 && lane == 0)
                 out[2 + column] = chosen;
             barrier(CLK_LOCAL_MEM_FENCE);
-            const uint pivot = pivots[k];
-            // the last elements of the row are those of L
-            if (lane >= NARROW - k && lane < NARROW)
-                lower[k * NARROW + lane - (NARROW - k)] = pivot_row[lane];
             const real inverse = 1 / pivot_row[0];
             UNROLL_BY(ITEM_ROWS)
             for (uint r = 0; r < ITEM_ROWS; r++) {
@@ -232,15 +224,15 @@ KERNEL void lu_panel(uint m, uint w, __global real *a, ulong a_at, uint lda, __g
             UNROLL_BY(NARROW)
             for (uint k = 0; k < NARROW; k++)
                 u[k] = a[pivots[k] + (ulong)(next + c) * lda];
-            UNROLL_BY(NARROW)
             for (uint k = 0; k < NARROW; k++) {
+                const real solved = u[0];
                 UNROLL_BY(NARROW)
-                for (uint p = 0; p < k; p++)
-                    u[k] = fma(-lower[k * NARROW + p], u[p], u[k]);
-                upper[c * NARROW + k] = u[k];
+                for (uint p = 1; p < NARROW; p++)
+                    u[p - 1] = k + p < NARROW ? fma(-lower[k * NARROW + k + p], solved, u[p]) : (real)0;
+                upper[c * NARROW + k] = solved;
                 if (group == 0) {
-                    out[panel_at + from + k + (ulong)(next + c) * m] = u[k];
-                    out[block_at + from + k + (ulong)(next + c) * w] = u[k];
+                    out[panel_at + from + k + (ulong)(next + c) * m] = solved;
+                    out[block_at + from + k + (ulong)(next + c) * w] = solved;
                 }
             }
         }

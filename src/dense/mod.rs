@@ -22,14 +22,15 @@
 //! # }
 //! ```
 //!
-//! On devices, blocks of columns are dealt out in turn. Each is factorised on the host (`panel`) while the devices still multiply by the
-//! one before (S. Tomov, J. Dongarra, M. Baboulin 2010, doi 10.1016/j.parco.2009.12.005), and goes from there to all devices; so the
-//! factors have the same bits on any number of them.
+//! On devices, blocks of columns are dealt out in turn. Each is factorised, by the device that has it (`cl/lu_panel.cl`) or on the host
+//! (`panel`), while products by the one before go on (S. Tomov, J. Dongarra, M. Baboulin 2010, doi 10.1016/j.parco.2009.12.005), and
+//! goes to all devices; so the factors have the same bits on any number of them.
 //!
 //! | module | its part |
 //! |---|---|
 //! | `matrix`, `element` | a matrix by columns; `f32` and `f64` |
 //! | `panel`, `tall` | a block of columns, and inverses of triangles, on the host |
+//! | `room` | a block of columns with what travels with it |
 //! | `host`, `devices` with `columns` and `rank` | factors of each place |
 //! | `factor`, `condition`, `refine` | the API; how far a solution may be off, and steps to a better one |
 

@@ -164,16 +164,16 @@ fn solved_by_panels<T: Element>(
     (x, devices.on_host().unwrap().values().to_vec())
 }
 
-fn panels_on_devices<T: Element>(epsilon: f64) {
+fn panels_on_devices<T: Element>(orders: &[usize], epsilon: f64) {
     // one group, which waits for nobody
     let cut = (Cut { group_size: 32, item_rows: 4, narrow: 4 }, false);
-    for n in ORDERS {
+    for &n in orders {
         let a = matrix::<T>(Kind::Lu, n);
         let b = right_hand_sides::<T>(n, 3);
         let (x, factors) = solved_by_panels(&a, 1, &b, cut);
         let error = backward_error(&a, &b, &x);
         assert!(error < 20.0 * n as f64 * epsilon, "of order {n}: {error}");
-        for count in [2, 3, 5] {
+        for count in [2, 5] {
             assert!(solved_by_panels(&a, count, &b, cut) == (x.clone(), factors.clone()), "{n} on {count} ranks");
         }
         let host = Factor::on(a, Kind::Lu, &[], BLOCK).unwrap().values().unwrap();
@@ -184,12 +184,12 @@ fn panels_on_devices<T: Element>(epsilon: f64) {
 
 #[test]
 fn panels_on_devices_of_any_order_on_any_ranks() {
-    panels_on_devices::<f64>(f64::EPSILON);
+    panels_on_devices::<f64>(&[1, 8, 31, 65], f64::EPSILON);
 }
 
 #[test]
 fn panels_on_devices_in_single_precision() {
-    panels_on_devices::<f32>(f32::EPSILON.into());
+    panels_on_devices::<f32>(&[65], f32::EPSILON.into());
 }
 
 /// More groups than any processor runs at once: they leave, and the host does their work.

@@ -9,10 +9,10 @@ use crate::real::Real;
 
 /// Rows that a work-item has in registers.
 pub(crate) const ROWS: usize = 8;
-/// Work-items of a group, but where a system needs more.
+/// Work-items of a group whose tile is a part of a long system.
 const GROUP_SIZE: usize = 256;
-/// A system that takes so many has a group for itself, whose barriers wait for nobody else.
-const OF_ONE_SYSTEM: usize = 128;
+/// The same where it has whole systems, as few as there may be: its barriers wait for nobody else.
+const LEAST_OF_SYSTEMS: usize = 64;
 /// The most of them that have rows in registers: each has some 64 numbers there.
 const MOST_CHUNKS: usize = 512;
 /// The most work-items of a thomas launch, for each compute unit, before they take several systems each.
@@ -59,12 +59,19 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Those for systems of this size, in whose rows all work-items have a part.
-    pub(crate) fn of(device: &Info, size: usize, chunk: usize) -> Self {
-        let most = 1 << device.max_work_group.clamp(2, MOST_CHUNKS).ilog2();
-        let needed = size.div_ceil(chunk).next_power_of_two();
-        let group = if needed >= OF_ONE_SYSTEM { needed.min(most) } else { GROUP_SIZE.min(most) };
-        Self { size: group, rows: ROWS, capacity: group }
+    /// Those for tiles of systems of any size.
+    pub(crate) fn of_tiles(device: &Info) -> Self {
+        Self::with_rows(GROUP_SIZE.min(most_chunks(device)))
+    }
+
+    /// Those for whole systems of this size, in whose rows all work-items have a part.
+    pub(crate) fn of_systems(device: &Info, size: usize) -> Self {
+        let needed = size.div_ceil(ROWS).next_power_of_two();
+        Self::with_rows(needed.max(LEAST_OF_SYSTEMS).min(most_chunks(device)))
+    }
+
+    fn with_rows(size: usize) -> Self {
+        Self { size, rows: ROWS, capacity: size }
     }
 
     /// The same with all rows of a system in local memory, and no more work-items than half of its rows.
@@ -81,10 +88,14 @@ impl Groups {
     }
 }
 
+/// The most work-items of a group that have rows in registers: a power of two.
+fn most_chunks(device: &Info) -> usize {
+    1 << device.max_work_group.clamp(2, MOST_CHUNKS).ilog2()
+}
+
 /// The most rows of a system in registers of one group.
 pub(crate) fn most_in_registers<T>(device: &Info) -> usize {
-    let groups = Groups::of(device, usize::MAX >> 1, ROWS);
-    let mut items = groups.size;
+    let mut items = most_chunks(device);
     while items > 2 && items * (ROWS + 1) * size_of::<T>() > device.local_memory_bytes as usize {
         items /= 2;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use declive::experiments::blas::{Factorisation, Product, amdahl, gustafson};
+use declive::experiments::blas::{Factorisation, OnVectors, Product, amdahl, gustafson};
 use declive::solve::Precision;
 use declive::tune::Timing;
 use serde::Serialize;
@@ -56,6 +56,8 @@ pub(crate) struct Host {
     pub(crate) n: usize,
     /// In seconds.
     pub(crate) product: Timing,
+    /// With as many elements as the matrix, or almost.
+    pub(crate) vectors: Vec<OnVectors>,
 }
 
 /// A device with matrices of one size.
@@ -66,11 +68,13 @@ pub(crate) struct Device {
     /// What a plain copy reaches, read and written.
     copy_gigabytes_per_second: f64,
     products: Vec<Product>,
+    /// With as many elements as the matrix, or almost.
+    vectors: Vec<OnVectors>,
 }
 
 impl Device {
-    pub(crate) fn new(label: &str, n: usize, copy: f64, products: Vec<Product>) -> Self {
-        Self { label: label.into(), n, copy_gigabytes_per_second: 1e-9 * copy, products }
+    pub(crate) fn new(label: &str, n: usize, copy: f64, products: Vec<Product>, vectors: Vec<OnVectors>) -> Self {
+        Self { label: label.into(), n, copy_gigabytes_per_second: 1e-9 * copy, products, vectors }
     }
 }
 
@@ -138,6 +142,32 @@ impl Report {
         text.columns(&rows);
     }
 
+    /// What is done with vectors on a device, or on the host, which has no transfers.
+    fn vectors(&self, text: &mut Text, n: usize, vectors: &[OnVectors], copy: Option<f64>) {
+        let elements = format!("{} elements", count(vectors.first().map_or(0, |one| one.n)));
+        let head = [&elements, "µs", "GFLOP/s", "GB/s", "of copy", "× host", "with transfers", "× host"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for one in vectors {
+            let OnVectors { task, time, with_transfers, flops, bytes, is_right, .. } = one;
+            let host = self.host(n).and_then(|host| host.vectors.iter().find(|host| host.task == *task));
+            let host = host.filter(|_| copy.is_some()).map(|host| host.time.median);
+            let faster = |seconds: f64| host.map_or_else(String::new, |host| figure(host / seconds));
+            let transferred = with_transfers.map(|timing| timing.median);
+            let rate = *bytes as f64 / time.median;
+            rows.push(vec![
+                if *is_right { task.to_string() } else { format!("{task} (wrong)") },
+                figure(1e6 * time.median),
+                figure(1e-9 * flops / time.median),
+                figure(1e-9 * rate),
+                copy.map_or_else(String::new, |copy| percent(1e-9 * rate, copy)),
+                faster(time.median),
+                transferred.map_or_else(String::new, |seconds| figure(1e6 * seconds)),
+                transferred.map_or_else(String::new, faster),
+            ]);
+        }
+        text.columns(&rows);
+    }
+
     /// Multiplications and additions a second of the fastest product on these devices together, or on the host: the measured limit.
     fn fastest_product(&self, n: usize, devices: &[String]) -> Option<f64> {
         if devices.is_empty() {
@@ -177,6 +207,7 @@ impl fmt::Display for Report {
                 ]);
             }
             text.columns(&rows);
+            self.vectors(&mut text, device.n, &device.vectors, Some(device.copy_gigabytes_per_second));
         }
         text.section("The host");
         let mut rows = vec![["order", "µs", "GFLOP/s"].map(String::from).to_vec()];
@@ -185,6 +216,7 @@ impl fmt::Display for Report {
             rows.push(vec![count(host.n), figure(1e6 * seconds), figure(1e-9 * flops(host.n) / seconds)]);
         }
         text.columns(&rows);
+        self.hosts.iter().for_each(|host| self.vectors(&mut text, host.n, &host.vectors, None));
         if !self.factorisations.is_empty() {
             text.section("Factorisations");
             self.table(&mut text);

@@ -250,10 +250,13 @@ impl Report {
         if let Some(inverse) = self.inverse() {
             text.line("inverse", &inverse);
         }
-        if let Some(DenseFactors { kind, precision, devices, times, .. }) = &self.dense {
+        if let Some(DenseFactors { kind, precision, devices, times, condition, .. }) = &self.dense {
             let place = if devices.is_empty() { "the host".into() } else { devices.join(", ") };
             let seconds = figure(times.upload + times.factorise);
             text.line("factors", &format!("{kind} of a dense matrix in {precision}, on {place}, in {seconds} s"));
+            if let Some(condition) = condition {
+                text.line("condition", &format!("about {condition:.1e}, in the 1-norm"));
+            }
         }
         text.line("precision", setup.precision.name());
         text.line("devices", &setup.devices.to_string());

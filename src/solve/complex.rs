@@ -198,6 +198,14 @@ impl ComplexSolver {
         &self.solver
     }
 
+    /// [`Solver::estimate_condition`] of the real form.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn estimate_condition(&mut self) -> Result<Option<f64>> {
+        self.solver.estimate_condition()
+    }
+
     /// Why [`Method::Auto`](super::Method::Auto) did not begin with `cg`, if it did not: what shows that the matrix is not Hermitian
     /// positive definite.
     #[must_use]

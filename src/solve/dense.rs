@@ -59,6 +59,8 @@ pub struct DenseFactors {
     pub devices: Vec<String>,
     /// Where the time of the factorisation went.
     pub times: Times,
+    /// κ₁ of the matrix, if it was [estimated](super::Solver::estimate_condition).
+    pub condition: Option<f64>,
 }
 
 /// A matrix, factorised in one of the precisions.
@@ -78,17 +80,25 @@ impl Made {
         }
     }
 
-    fn facts(&self) -> Option<DenseFactors> {
+    fn facts(&self, condition: Option<f64>) -> Option<DenseFactors> {
         Some(match self {
-            Self::Double(factor) => facts(factor, Precision::F64),
-            Self::Single(factor) => facts(factor, Precision::F32),
+            Self::Double(factor) => facts(factor, Precision::F64, condition),
+            Self::Single(factor) => facts(factor, Precision::F32, condition),
             Self::Singular(_) => return None,
         })
     }
+
+    fn condition(&self) -> Result<Option<f64>> {
+        match self {
+            Self::Double(factor) => factor.condition().map(Some),
+            Self::Single(factor) => factor.condition().map(Some),
+            Self::Singular(_) => Ok(None),
+        }
+    }
 }
 
-fn facts<T: Element>(factor: &Factor<T>, precision: Precision) -> DenseFactors {
-    DenseFactors { kind: factor.kind(), precision, devices: factor.devices(), times: factor.times() }
+fn facts<T: Element>(factor: &Factor<T>, precision: Precision, condition: Option<f64>) -> DenseFactors {
+    DenseFactors { kind: factor.kind(), precision, devices: factor.devices(), times: factor.times(), condition }
 }
 
 fn refined<T: Element>(a: &Csr, factor: &mut Factor<T>, b: &[f64], x: &mut [f64]) -> Result<Refinement> {
@@ -113,6 +123,7 @@ pub(super) struct Dense {
     kind: Kind,
     devices: Choice,
     precision: Precision,
+    condition: Option<f64>,
 }
 
 impl fmt::Debug for Dense {
@@ -130,15 +141,27 @@ impl Dense {
             (true, false) => Kind::Ldlt,
             (false, _) => Kind::Lu,
         };
-        Self { stage: None, kind, devices: devices.clone(), precision }
+        Self { stage: None, kind, devices: devices.clone(), precision, condition: None }
     }
 
     /// What is known of the factors, once there are some.
     pub(super) fn facts(&self) -> Option<DenseFactors> {
         match &self.stage {
-            Some(Stage::Made(made)) => made.facts(),
+            Some(Stage::Made(made)) => made.facts(self.condition),
             _ => None,
         }
+    }
+
+    /// Estimates κ₁ by the factors, if there are some.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; a failing device.
+    pub(super) fn estimate_condition(&mut self) -> Result<Option<f64>> {
+        if let (Some(Stage::Made(made)), None) = (&self.stage, self.condition) {
+            let _estimating = stage("estimate");
+            self.condition = made.condition()?;
+        }
+        Ok(self.condition)
     }
 
     /// Solves the system for `b` from and to `x`, for a solve that began at `begin`. A factorisation that takes longer than the caller

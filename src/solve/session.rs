@@ -514,6 +514,15 @@ impl Solver {
         self.dense.as_ref().and_then(Dense::facts)
     }
 
+    /// Estimates the condition number κ₁(A) = ‖A‖₁ ‖A⁻¹‖₁ by the factors of [`Method::Dense`], some ten solves on the host: `None` if there
+    /// are none. x may be off by κ₁ times its backward error.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] for the factors on the host; a failing device.
+    pub fn estimate_condition(&mut self) -> Result<Option<f64>> {
+        self.dense.as_mut().map_or(Ok(None), Dense::estimate_condition)
+    }
+
     /// The levels of [`Precond::Amg`], if it is that.
     #[must_use]
     pub fn hierarchy(&self) -> Option<&Hierarchy> {

@@ -10,7 +10,7 @@ use crate::device::{Context, DeviceVec, Info};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
 use crate::kernels::tridiagonal::{
-    Coefficients, Ends, Groups, Places, ROWS, TridiagonalKernels, most_in_local_memory, most_in_registers,
+    Coefficients, Ends, Groups, Places, TridiagonalKernels, most_in_local_memory, most_in_registers,
 };
 use crate::real::Real;
 use crate::tune::stopwatch::Stopwatch;
@@ -77,8 +77,8 @@ impl<T: Real> OnDevice<T> {
         let method = if method == Method::Auto { usual::<T>(device, shape) } else { method };
         let groups = match method {
             Method::CyclicReduction | Method::ParallelCyclicReduction => Groups::in_local_memory(device, shape.size),
-            Method::Hybrid => Groups::of(device, shape.size, ROWS),
-            _ => Groups::of(device, 1, ROWS),
+            Method::Hybrid => Groups::of_systems(device, shape.size),
+            _ => Groups::of_tiles(device),
         };
         Self::in_groups(device, shape, coefficients, (method, groups))
     }

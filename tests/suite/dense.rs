@@ -157,6 +157,21 @@ fn a_singular_one_goes_on_to_least_squares() {
     assert!(o.reason.converged() && relative_residual(&a, &b, &o.x) <= 1e-6, "{}", o.reason);
 }
 
+/// Hilbert's matrix, whose inverse has integers.
+#[test]
+fn conditions_are_estimated() {
+    let hilbert = full(5, |i, j| 1.0 / (i + j + 1) as f64);
+    for devices in [host(), choice("D"), choice("D,D")] {
+        let mut solver = Solver::new(hilbert.clone(), &by_dense(Precision::F64, &devices)).unwrap();
+        assert_eq!(solver.estimate_condition().unwrap(), None);
+        solver.solve(&[1.0; 5], None, &Stop::default(), Control::default()).unwrap();
+        assert_eq!(solver.dense_factors().unwrap().condition, None);
+        let condition = solver.estimate_condition().unwrap().unwrap();
+        assert!((condition / 943_656.0 - 1.0).abs() < 1e-8, "{condition} on {devices}");
+        assert_eq!(solver.dense_factors().unwrap().condition, Some(condition));
+    }
+}
+
 #[test]
 fn complex_and_functions() {
     let a = general(2, [(0, 1, 2.0), (1, 0, 4.0)]);
@@ -187,6 +202,10 @@ fn an_array_file() {
     );
     let (a, x) = (place.matrix("A.mtx"), place.vectors("x.mtx").remove(0));
     assert!(relative_residual(&a, &vec![1.0; n], &x) <= 1e-8);
+    let conditioned = place.run("solve A.mtx --condition --devices host").ok();
+    assert!(conditioned.contains("condition       about ") && !out.contains("condition  "), "{conditioned}");
+    let without = place.run("solve A.mtx --condition --method gmres --devices host --max-iters 1").ends(1);
+    assert!(without.err.contains("--condition needs the factors of a dense matrix"), "{}", without.err);
     let report = place.run("solve A.mtx --method dense --devices 0,0 --precision mixed --json").ends(0).json();
     assert_eq!(report["dense"]["precision"], "f32");
     assert_eq!(report["dense"]["devices"].as_array().unwrap().len(), 2);
@@ -221,11 +240,15 @@ fn bench_blas_has_products_and_factorisations() {
     let report = place.run("bench blas --size 100 --devices 0 --repeat 1 --json").ends(0).json();
     let products = report["devices"][0]["products"].as_array().unwrap();
     assert!(products.len() >= 2 && products.iter().all(|one| one["flops_per_second"].as_f64().unwrap() > 0.0));
+    let vectors = report["devices"][0]["vectors"].as_array().unwrap();
+    assert_eq!(vectors.iter().map(|one| one["task"].as_str().unwrap()).collect::<Vec<_>>(), ["axpy", "dot", "scan"]);
+    assert!(vectors.iter().all(|one| one["is_right"] == true && one["n"] == 10_000), "{vectors:?}");
+    assert_eq!(report["hosts"][0]["vectors"].as_array().unwrap().len(), 3);
     let all = report["factorisations"].as_array().unwrap();
     let kinds: Vec<&str> = all.iter().map(|one| one["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["lu", "cholesky", "lu", "cholesky"]);
     let text = place.run("bench blas --size 64 --devices 0 --repeat 1 --products-only --precision f32").ok();
-    assert!(text.contains("tuned") && !text.contains("Factorisations"), "{text}");
+    assert!(text.contains("tuned") && text.contains("4,096 elements") && !text.contains("Factorisations"), "{text}");
     let refused = place.run("bench blas --precision mixed").ends(2);
     assert!(refused.err.contains("--precision mixed"), "{}", refused.err);
 }

@@ -15,10 +15,11 @@ use crate::cli::progress::Screen;
 use crate::report::blas::{Device, Factorised, Host, Report};
 use crate::report::{distinct, in_flags};
 
-/// Time products and factorisations of dense matrices on each device, and the host's own beside them
+/// Time products and factorisations of dense matrices, and what is done with vectors, on each device, and the host's own beside them
 ///
 /// The product is C − A B with 128 columns of A, as in a factorisation: a work-item for each element without local memory, tiles with
-/// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones. Then LU and Cholesky, on each device alone and
+/// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones. Vector updates, inner products and prefix sums have
+/// as many elements as the matrix. Then LU and Cholesky, on each device alone and
 /// on all together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -56,10 +57,18 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// The most elements of vectors: 2 GB in double precision.
+const MOST_ELEMENTS: usize = 1 << 28;
+
 const EXAMPLES: &str = "\
 Examples:
   declive bench blas
   declive bench blas --size 8192 --devices gpu --all-tiles";
+
+/// The elements of vectors beside matrices of order n.
+fn elements(n: usize) -> usize {
+    n.saturating_mul(n).min(MOST_ELEMENTS)
+}
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
@@ -78,7 +87,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     for n in args.size.iter().map(|n| n.get() as usize) {
         let host = {
             let _shown = screen.working(&format!("the product of order {n} on the host"));
-            Host { n, product: blas::host_product(n, precision, repeat) }
+            let vectors = blas::host_vectors(elements(n), precision, repeat)?;
+            Host { n, product: blas::host_product(n, precision, repeat), vectors }
         };
         if !args.products_only {
             let together = (devices.len() > 1).then(|| devices.clone());
@@ -104,8 +114,9 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let _shown = screen.working(&format!("products of order {n} on {label}"));
             let copy = bandwidth::of_device(device);
             let products = blas::products(device, n, precision, args.all_tiles, repeat);
-            match products.and_then(|products| Ok((products, copy?))) {
-                Ok((products, copy)) => report.devices.push(Device::new(&label, n, copy, products)),
+            let vectors = |products| Ok((products, blas::on_vectors(device, elements(n), precision, repeat)?, copy?));
+            match products.and_then(vectors) {
+                Ok((products, vectors, copy)) => report.devices.push(Device::new(&label, n, copy, products, vectors)),
                 Err(error) => {
                     if !matches!(error, Error::OutOfDeviceMemory { .. }) {
                         exit = ErrorKind::Runtime.into();

@@ -134,6 +134,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "K", default_value_t = Setup::default().columns, value_parser = columns, help_heading = METHOD)]
     pub(super) columns: usize,
 
+    /// With the factors of a dense matrix: estimate how ill-conditioned it is
+    ///
+    /// κ₁ = ‖A‖₁ ‖A⁻¹‖₁, about, by some ten solves on the host. x may be off by κ₁ times its backward error.
+    #[arg(long, help_heading = METHOD)]
+    pub(super) condition: bool,
+
     /// Converged when ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol) [default: 1e-8, or 0 with --backward-error]
     #[arg(long, value_name = "R", value_parser = tolerance, allow_negative_numbers = true, help_heading = STOP)]
     pub(super) rtol: Option<f64>,

@@ -73,6 +73,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     };
     let outcomes = work.iterate(&mut solver, &mut recorder)?;
     let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
+    if plan.condition && solver.estimate_condition()?.is_none() && !plan.quiet {
+        let _ = writeln!(stderr(), "note: --condition needs the factors of a dense matrix, and there are none");
+    }
 
     // a report is worth having even if the solution can't be written
     let writing = stage("write");

@@ -35,6 +35,7 @@ pub(super) struct Plan {
     pub(super) checkpoint_every: Option<Duration>,
     pub(super) resume: Option<PathBuf>,
     pub(super) report: Form,
+    pub(super) condition: bool,
     pub(super) quiet: bool,
 }
 
@@ -147,6 +148,7 @@ impl Plan {
             checkpoint_every,
             resume,
             report,
+            condition: args.condition,
             quiet,
         })
     }

@@ -62,6 +62,14 @@ impl AnySolver {
         }
     }
 
+    /// Estimates the condition number of a matrix that was factorised as a dense one; of a complex one, that of its real form.
+    pub(super) fn estimate_condition(&mut self) -> declive::Result<Option<f64>> {
+        match self {
+            Self::Real(solver) => solver.estimate_condition(),
+            Self::Complex(solver) => solver.estimate_condition(),
+        }
+    }
+
     /// Why the method is not `cg`, if that was chosen for the matrix.
     pub(super) fn method_reason(&self) -> Option<Indefinite> {
         match self {

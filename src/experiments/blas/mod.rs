@@ -2,6 +2,8 @@
 
 mod factorisation;
 mod product;
+mod vectors;
 
 pub use factorisation::{Factorisation, amdahl, factorisations, gustafson};
 pub use product::{Product, host_product, products};
+pub use vectors::{OnVectors, VectorTask, host_vectors, on_vectors};
