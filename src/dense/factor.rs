@@ -23,8 +23,9 @@ named! {
 
 /// With [`Choice::Auto`], matrices of a smaller order stay on the host, which takes less for them than a device to open;
 const LEAST_ON_GPU: usize = 2048;
-/// and there is another GPU for each so many columns.
-const COLUMNS_PER_GPU: usize = 8192;
+/// larger ones go to as few GPUs as have memory for them, of which so much is theirs: panels are made one after the other, and take as long
+/// to go from one to the next.
+const SHARE_OF_MEMORY: f64 = 0.8;
 
 /// The factors of a dense matrix, on the host or on devices, for any number of right-hand sides.
 pub struct Factor<T: Element> {
@@ -57,8 +58,8 @@ enum Place<T: Element> {
 }
 
 impl<T: Element> Factor<T> {
-    /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least: one
-    /// for each 8192 columns. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
+    /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least, as
+    /// few as have memory for it. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
     /// 8 n² / P, and some 5 kB a row more.
     ///
     /// # Errors
@@ -186,7 +187,13 @@ pub(crate) fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<I
     let mut devices: Vec<Info> = selection.ranks.into_iter().flatten().collect();
     if is_auto {
         devices.retain(|device| device.kind == DeviceKind::Gpu);
-        devices.truncate((n / COLUMNS_PER_GPU).max(1));
+        let bytes = (n * n * size_of::<T>()) as f64;
+        let mut room = 0.0;
+        let full = devices.iter().position(|device| {
+            room += SHARE_OF_MEMORY * device.memory_bytes as f64;
+            room >= bytes
+        });
+        devices.truncate(full.map_or(usize::MAX, |last| last + 1));
     }
     Ok(devices)
 }

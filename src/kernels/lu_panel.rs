@@ -13,9 +13,9 @@ use crate::real::Real;
 pub(crate) const HEAD: usize = 2;
 
 /// Columns that a work-item has in registers at a time.
-const NARROW: usize = 16;
-/// Work-items of a group.
-const GROUP_SIZE: usize = 256;
+const NARROW: usize = 8;
+/// Work-items of a group: the larger ones for blocks of more rows than smaller ones have work-items.
+const GROUP_SIZES: [usize; 2] = [128, 256];
 
 /// How a launch is cut.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +32,14 @@ impl Cut {
     /// compute units. On processors the host's own factorisation is faster.
     pub(crate) fn of(ctx: &Context, rows: usize) -> Option<Self> {
         let info: &Info = ctx.info();
-        if info.kind == Kind::Cpu || info.max_work_group < GROUP_SIZE || ctx.fence_options().is_none() {
+        if info.kind == Kind::Cpu || ctx.fence_options().is_none() {
             return None;
         }
-        let item_rows = rows.div_ceil(GROUP_SIZE * info.compute_units.max(1) as usize).next_power_of_two();
-        Some(Self { group_size: GROUP_SIZE, item_rows, narrow: NARROW })
+        let units = info.compute_units.max(1) as usize;
+        let fitting = GROUP_SIZES.into_iter().filter(|&size| size <= info.max_work_group);
+        let group_size = fitting.clone().find(|size| rows <= size * units).or(fitting.last())?;
+        let item_rows = rows.div_ceil(group_size * units).next_power_of_two();
+        Some(Self { group_size, item_rows, narrow: NARROW })
     }
 }
 

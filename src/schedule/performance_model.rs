@@ -23,6 +23,9 @@ use crate::tune::store::{Device, IterationTimeEntry, Known, LatencyEntry, Latenc
 /// How many times faster than it seems the processor's memory may be, when it is said that it would not help GPUs.
 const DOUBT: f64 = 2.0;
 
+/// What an unknown processor has to save of an iteration at least: its compiler and its measurement take some seconds, once.
+const LEAST_TO_MEASURE: f64 = 500e-6;
+
 /// Rows of a sample on which kernels have next to nothing to do.
 const NEXT_TO_NOTHING: f64 = 1024.0;
 
@@ -321,9 +324,14 @@ impl<'a> PerformanceModel<'a> {
             let own = ENTRY_BYTES * self.work / (DOUBT * self.host_rate());
             let saved = now * now / (now + own);
             let set: Vec<_> = prediction.devices.iter().cloned().chain([Some(processor.clone())]).collect();
-            let least = if self.may_meet(&set) { LEAST_LATENCY } else { LEAST_BY_HOST };
+            self.remember_speeds(&set[set.len() - 1..]);
+            let is_measured = self.speeds.contains_key(&kind(&set[set.len() - 1]));
+            let least = match (is_measured, self.may_meet(&set)) {
+                (false, _) => LEAST_TO_MEASURE,
+                (true, true) => LEAST_LATENCY,
+                (true, false) => LEAST_BY_HOST,
+            };
             let with = if is_known && saved > least {
-                self.remember_speeds(&set[set.len() - 1..]);
                 self.prediction(&set, true).filter(|with| with.seconds.is_finite())
             } else {
                 None
@@ -336,10 +344,13 @@ impl<'a> PerformanceModel<'a> {
                 }
                 Some(with) => why_not(&prediction, Some(&with)),
                 None if saved <= least => {
-                    let [saved, now, latency] = [saved, now, least].map(micros);
-                    format!(
-                        "it would take {saved} off {now} an iteration at most, but devices take {latency} or more to synchronise"
-                    )
+                    let [saved, now, least] = [saved, now, least].map(micros);
+                    let why = if is_measured {
+                        format!("devices take {least} or more to synchronise")
+                    } else {
+                        format!("for less than {least} it is not worth the seconds that measuring it takes")
+                    };
+                    format!("it would take {saved} off {now} an iteration at most, but {why}")
                 }
                 None => {
                     format!("it would take {} off an iteration at most (devices = all would use it)", micros(saved))

@@ -65,6 +65,9 @@ Examples:
   declive bench blas
   declive bench blas --size 8192 --devices gpu --all-tiles";
 
+/// The largest order that the host factorises beside devices.
+const MOST_ON_HOST: usize = 20_000;
+
 /// The elements of vectors beside matrices of order n.
 fn elements(n: usize) -> usize {
     n.saturating_mul(n).min(MOST_ELEMENTS)
@@ -92,7 +95,11 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         };
         if !args.products_only {
             let together = (devices.len() > 1).then(|| devices.clone());
-            let teams = std::iter::once(Vec::new()).chain(devices.iter().map(|one| vec![one.clone()])).chain(together);
+            let host = (n <= MOST_ON_HOST || devices.is_empty()).then(Vec::new);
+            if host.is_none() {
+                report.notes.push(format!("factorisations of order {n} on the host are left out: they take minutes"));
+            }
+            let teams = host.into_iter().chain(devices.iter().map(|one| vec![one.clone()])).chain(together);
             for team in teams {
                 let label = team.iter().map(Info::label).collect::<Vec<_>>().join(", ");
                 let _shown = screen.working(&format!("factorisations of order {n} on {label}"));
