@@ -10,11 +10,15 @@ use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::real::{Precision, Real};
 use crate::timing::{Timing, timing};
-use crate::tridiagonal::{Check, Method, OnDevice, Options, Shape, Solver, Systems};
+use crate::tridiagonal::{Check, Method, OnDevice, Options, Shape, Solver, Systems, keep};
 use crate::tune::stopwatch::Stopwatch;
+use crate::tune::store::Store;
 
 /// Rows for each system above which a work-item that eliminates alone takes a part of a second, 0.5 to 1 µs a row.
 const MOST_ALONE: usize = 1 << 16;
+
+/// The largest error of a method that is kept as the fastest.
+const MOST_ERROR: f64 = 1e-2;
 
 /// Diagonally dominant systems whose coefficients and x are small integers as if by chance, in double or in single precision.
 pub enum Case {
@@ -72,6 +76,17 @@ impl Case {
         match self {
             Self::Double(batch) => batch.on_device(device, method, repeat),
             Self::Single(batch) => batch.on_device(device, method, repeat),
+        }
+    }
+
+    /// Keeps the fastest method of a device, of those that were right, for later solvers with `method = auto`.
+    pub fn keep_fastest(&self, device: &Info, measured: &[Measured]) {
+        let is_right = |one: &&Measured| one.error < MOST_ERROR;
+        let fastest = measured.iter().filter(is_right).min_by(|a, b| a.time.median.total_cmp(&b.time.median));
+        let (Some(Measured { method, time, .. }), store) = (fastest, Store::open()) else { return };
+        match self {
+            Self::Double(batch) => keep::<f64>(&store, device, batch.shape, *method, time.median),
+            Self::Single(batch) => keep::<f32>(&store, device, batch.shape, *method, time.median),
         }
     }
 

@@ -7,6 +7,9 @@ use crate::device::{Context, DeviceVec, Grid, Info, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
+/// What the kernels are compiled from.
+pub(crate) const SOURCES: [&str; 2] = [PRELUDE, include_str!("../../cl/tridiagonal.cl")];
+
 /// Rows that a work-item has in registers.
 pub(crate) const ROWS: usize = 8;
 /// Work-items of a group whose tile is a part of a long system.
@@ -155,8 +158,8 @@ impl<T: Real> TridiagonalKernels<T> {
     pub(crate) fn build(ctx: &Context, groups: Groups) -> Result<Self> {
         let Groups { size, rows, capacity } = groups;
         assert!(size >= 2 && size.is_power_of_two() && rows >= 2 && capacity.is_multiple_of(size), "{groups:?}");
-        let files = [("prelude", PRELUDE), ("tridiagonal", include_str!("../../cl/tridiagonal.cl"))];
-        let source: String = files.into_iter().map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
+        let files = ["prelude", "tridiagonal"].into_iter().zip(SOURCES);
+        let source: String = files.map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
         let options = options_of::<T, T>(USUAL_STD, ctx.info(), size, size);
         let program = ctx.build(&source, &format!("{options} -D ROWS={rows} -D CAPACITY={capacity}"))?;
         let kernel = |name| ctx.kernel(&program, name, [T::CL_NAME; 2]);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use super::periodic::Correction;
 use super::pivoting::backward_error;
 use super::systems::{Layout, Shape};
+use super::{Method, kept};
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::{Error, Result};
 use crate::kernels::MAX_COUNT;
@@ -14,6 +14,7 @@ use crate::kernels::tridiagonal::{
 };
 use crate::real::Real;
 use crate::tune::stopwatch::Stopwatch;
+use crate::tune::store::Store;
 
 /// Interleaved systems of which there have to be as many, if each is to have a work-item.
 const MANY: usize = 1 << 12;
@@ -57,14 +58,27 @@ struct Closing<T> {
     shares: DeviceVec<T>,
 }
 
-/// The method for a device if none is asked for.
+/// The method for a device if none is asked for: the one that was fastest, as far as it was measured.
 fn usual<T: Real>(device: &Info, shape: Shape) -> Method {
-    if shape.layout == Layout::Interleaved && shape.systems >= MANY {
+    let known = kept::fastest::<T>(&Store::open(), device, shape);
+    if let Some(method) = known.filter(|method| shape.size <= most_rows::<T>(device, *method)) {
+        method
+    } else if shape.layout == Layout::Interleaved && shape.systems >= MANY {
         Method::Thomas
     } else if shape.size <= most_in_registers::<T>(device) {
         Method::Hybrid
     } else {
         Method::Partition
+    }
+}
+
+/// The rows of a system that a method takes on a device: none if it is one of the host.
+fn most_rows<T: Real>(device: &Info, method: Method) -> usize {
+    match method {
+        Method::CyclicReduction | Method::ParallelCyclicReduction => most_in_local_memory::<T>(device),
+        Method::Hybrid => most_in_registers::<T>(device),
+        Method::Thomas | Method::Partition => usize::MAX,
+        Method::Auto | Method::Pivoting => 0,
     }
 }
 
@@ -90,14 +104,11 @@ impl<T: Real> OnDevice<T> {
         coefficients: [&[T]; 3],
         (method, groups): (Method, Groups),
     ) -> Result<Self> {
-        let most = match method {
-            Method::CyclicReduction | Method::ParallelCyclicReduction => most_in_local_memory::<T>(device),
-            Method::Hybrid => groups.tile().min(most_in_registers::<T>(device)),
-            Method::Thomas | Method::Partition => usize::MAX,
-            Method::Auto | Method::Pivoting => {
-                return Err(Error::Usage(format!("method = {method} is for the host; use devices = host")));
-            }
-        };
+        if matches!(method, Method::Auto | Method::Pivoting) {
+            return Err(Error::Usage(format!("method = {method} is for the host; use devices = host")));
+        }
+        let most = most_rows::<T>(device, method);
+        let most = if method == Method::Hybrid { most.min(groups.tile()) } else { most };
         if shape.size > most {
             return Err(Error::Usage(format!(
                 "{}: method = {method} has whole systems in a work-group, which takes {most} rows, but these have {}; use \

@@ -19,11 +19,13 @@
 //! | `systems` | what is to be solved |
 //! | `host`, `pivoting` | elimination on the host's threads, without and with exchanges of rows; residuals |
 //! | `device` | a device, and the levels of its partition method |
+//! | `kept` | which method was the fastest on a device |
 //! | `periodic` | circles that are opened and closed again |
 //! | `solver` | the API |
 
 mod device;
 mod host;
+mod kept;
 mod periodic;
 mod pivoting;
 mod solver;
@@ -32,5 +34,6 @@ mod systems;
 mod tests;
 
 pub(crate) use device::OnDevice;
+pub(crate) use kept::keep;
 pub use solver::{Check, Method, Options, Outcome, Solver};
 pub use systems::{Layout, Shape, Systems};

@@ -39,6 +39,7 @@ mod launches;
 mod products;
 mod ranks;
 mod solves;
+mod tridiagonal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -57,6 +58,7 @@ pub(crate) use self::ranks::unusual;
 pub use self::ranks::{IterationTimeEntry, IterationTimeKey, LatencyEntry, LatencyKey, kind, kinds};
 pub(crate) use self::solves::MOST_TIMES;
 pub use self::solves::{SolveEntry, SolveKey, SolveTime};
+pub use self::tridiagonal::{TridiagonalEntry, TridiagonalKey};
 use crate::cache;
 
 /// The version of the files.
@@ -88,6 +90,9 @@ pub struct Known {
     /// The tiles of products of dense matrices, sorted likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
     pub products: Vec<ProductEntry>,
+    /// The fastest methods for batches of tridiagonal systems, sorted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "known")]
+    pub tridiagonal: Vec<TridiagonalEntry>,
 }
 
 impl Known {
@@ -112,8 +117,9 @@ impl Known {
 
     /// Nothing.
     fn nothing(device: &Device) -> Self {
-        let (entries, formats, latencies, iteration_times, solves, products) = Default::default();
-        Self { device: device.clone(), entries, formats, latencies, iteration_times, solves, products }
+        let (entries, formats, latencies, iteration_times, solves) = Default::default();
+        let (products, tridiagonal) = Default::default();
+        Self { device: device.clone(), entries, formats, latencies, iteration_times, solves, products, tridiagonal }
     }
 
     /// How long these devices take to synchronise. O(log latencies).
@@ -138,6 +144,12 @@ impl Known {
     #[must_use]
     pub fn product(&self, key: &ProductKey) -> Option<&ProductEntry> {
         found(&self.products, key)
+    }
+
+    /// The fastest method for such a batch of tridiagonal systems.
+    #[must_use]
+    pub fn tridiagonal(&self, key: &TridiagonalKey) -> Option<&TridiagonalEntry> {
+        found(&self.tridiagonal, key)
     }
 
     /// What was measured on this very block. O(log formats).
@@ -254,6 +266,11 @@ impl Store {
     /// The same for the tiles of products of dense matrices, of which a device has 16 at most.
     pub fn insert_product(&self, device: &Device, product: ProductEntry) -> Option<PathBuf> {
         self.add(Known { products: vec![product], ..Known::nothing(device) })
+    }
+
+    /// The same for the fastest method for a batch of tridiagonal systems, of which a device has 256 at most.
+    pub fn insert_tridiagonal(&self, device: &Device, fastest: TridiagonalEntry) -> Option<PathBuf> {
+        self.add(Known { tridiagonal: vec![fastest], ..Known::nothing(device) })
     }
 
     fn add(&self, new: Known) -> Option<PathBuf> {
@@ -411,6 +428,7 @@ fn read(path: &Path) -> Result<Option<Known>, Unreadable> {
     sort(&mut known.iteration_times);
     sort(&mut known.solves);
     sort(&mut known.products);
+    sort(&mut known.tridiagonal);
     Ok(Some(known))
 }
 
@@ -447,7 +465,8 @@ fn merge(path: &Path, new: Known) -> Result<(), Unreadable> {
     let iteration_times = merged(old.iteration_times, new.iteration_times, |_| true);
     let solves = merged(old.solves, new.solves, |_| true);
     let products = merged(old.products, new.products, |_| true);
-    let known = Known { device, entries, formats, latencies, iteration_times, solves, products };
+    let tridiagonal = merged(old.tridiagonal, new.tridiagonal, |_| true);
+    let known = Known { device, entries, formats, latencies, iteration_times, solves, products, tridiagonal };
     let content = Content { version: VERSION, known };
     let mut text = serde_json::to_vec_pretty(&content).map_err(|e| Unreadable::Io(e.into()))?;
     text.push(b'\n');

@@ -20,7 +20,8 @@ use crate::report::{distinct, in_flags};
 ///
 /// Each method solves the same diagonally dominant systems in double or single precision, and what it makes of them is compared with
 /// the solutions, which are known. The time is that of the kernels, and with right-hand sides uploaded and solutions downloaded. A
-/// method that takes no systems of this size is left out, and thomas on a device for a few long ones.
+/// method that takes no systems of this size is left out, and thomas on a device for a few long ones. The fastest of a device is kept: later
+/// solvers of about as many systems, as large, take it by themselves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -120,10 +121,12 @@ fn measure(
         report.entries.push(Entry::new(shape, None, case.on_host(method, repeat)?));
     }
     for (place, device) in devices.iter().enumerate() {
+        let mut found = Vec::new();
         for &method in METHODS[0] {
             let _shown = screen.working(&format!("{batch} by {method} on {}", device.label()));
             match case.on_device(device, method, repeat) {
                 Ok(Some(measured)) => {
+                    found.push(measured.clone());
                     let entry = Entry::new(shape, Some(&report.devices[place]), measured);
                     report.entries.push(entry);
                 }
@@ -135,6 +138,7 @@ fn measure(
                 Err(error) => return Err(error),
             }
         }
+        case.keep_fastest(device, &found);
     }
     Ok(())
 }
