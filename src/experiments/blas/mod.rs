@@ -4,4 +4,5 @@ mod factorisation;
 mod product;
 
 pub use factorisation::{Factorisation, amdahl, factorisations, gustafson};
+pub(crate) use factorisation::{backward_error, matrix};
 pub use product::{Product, host_product, products};
