@@ -38,7 +38,7 @@ enum What {
         #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1..)]
         size: Vec<NonZeroU32>,
 
-        /// How many systems, each a table [default: 32,512,1024,16384,32768]
+        /// Numbers of systems, with a table for each [default: 32,512,1024,16384,32768]
         #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1..)]
         systems: Vec<NonZeroU32>,
 
