@@ -231,6 +231,10 @@ fn legend(series: &[Series]) -> Vec<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+
     use super::super::study::tests::{report, series};
     use super::*;
 
@@ -302,6 +306,22 @@ mod tests {
         let places = legend(&names);
         assert!(places.iter().all(|[x, _]| *x < RIGHT) && places[8][1] >= GAP);
         assert!(places.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    proptest! {
+        /// Whatever was measured makes a picture that is well formed, with a dot for each value that has a logarithm, within its panel.
+        #[test]
+        fn any_values(values in vec(vec(option::of(any::<f64>()), 4), 0..12), name in any::<String>()) {
+            let all = values.iter().map(|values| series(&name, values, &[])).collect();
+            let svg = picture(&report(&[1, 3, 700, 6900], all));
+            let tree = roxmltree::Document::parse(&svg).unwrap();
+            let dots: Vec<_> = tree.descendants().filter(|node| node.tag_name().name() == "circle").collect();
+            prop_assert_eq!(dots.len(), values.iter().flatten().filter_map(drawable).count());
+            for dot in dots {
+                let [x, y] = ["cx", "cy"].map(|name| dot.attribute(name).unwrap().parse::<f64>().unwrap());
+                prop_assert!((LEFT..=RIGHT).contains(&x) && (TOP..=BOTTOM).contains(&y), "{} {}", x, y);
+            }
+        }
     }
 
     #[test]
