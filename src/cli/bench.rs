@@ -4,6 +4,7 @@ mod blas;
 mod exchange;
 mod precond;
 mod primitives;
+mod study;
 mod tridiagonal;
 
 use std::sync::Arc;
@@ -62,6 +63,7 @@ enum What {
     Exchange(exchange::Args),
     Precond(precond::Args),
     Primitives(primitives::Args),
+    Study(study::Args),
     Tridiagonal(tridiagonal::Args),
 }
 
@@ -74,6 +76,7 @@ Examples:
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
   declive bench tridiagonal --devices gpu
+  declive bench study lu --devices gpu
   declive bench blas --devices gpu";
 
 /// Rows of the matrix, unless it is given: as in Bueno 2013, section 4.4.
@@ -86,6 +89,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Some(What::Exchange(args)) => return exchange::run(args),
         Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),
+        Some(What::Study(args)) => return study::run(args),
         Some(What::Tridiagonal(args)) => return tridiagonal::run(args),
         None => {}
     }

@@ -15,11 +15,27 @@ use super::rank::{Panels, Rank};
 use super::room::Room;
 use crate::device::{Context, Info, PendingRead, Pinned};
 use crate::error::Result;
+use crate::kernels::gemm::Tiles;
 use crate::kernels::lu_panel::{Cut, is_refused};
 use crate::memory::zeros;
 
 /// Columns of a block on a GPU: what a product needs to be faster than memory.
 pub(super) const BLOCK: usize = 128;
+
+/// How a factorisation on devices is cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    /// Columns of a block.
+    pub(crate) columns: usize,
+    /// Tiles of the product; none are those found by tuning, or the usual ones.
+    pub(crate) tiles: Option<Tiles>,
+}
+
+impl From<usize> for Blocks {
+    fn from(columns: usize) -> Self {
+        Self { columns, tiles: None }
+    }
+}
 
 /// Elements that a thread copies at once.
 const CHUNK: usize = 1 << 16;
@@ -40,7 +56,7 @@ pub(super) struct Devices<T: Element> {
 
 impl<T: Element> Devices<T> {
     /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. Between the host and each device go n² elements.
-    /// Panels, n² / 2 × `block` × 2 flops, are factorised by the devices if all can, or else by the host while the devices do the rest.
+    /// Panels, n² / 2 × `blocks.columns` × 2 flops, are factorised by the devices if all can, or else by the host while the devices do the rest.
     ///
     /// # Errors
     /// The column, counted from 0, that has no pivot; [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); a failing device.
@@ -49,9 +65,9 @@ impl<T: Element> Devices<T> {
         values: Vec<T>,
         kind: Kind,
         devices: &[Info],
-        block: usize,
+        blocks: Blocks,
     ) -> Result<StdResult<Self, usize>> {
-        Self::with_cut(n, values, kind, devices, block, |ctx| Cut::of(ctx, n))
+        Self::with_cut(n, values, kind, devices, blocks, |ctx| Cut::of(ctx, n))
     }
 
     /// The same with panels of L U that devices cut like this, or leave to the host.
@@ -60,13 +76,15 @@ impl<T: Element> Devices<T> {
         values: Vec<T>,
         kind: Kind,
         devices: &[Info],
-        block: usize,
+        blocks: impl Into<Blocks>,
         cut: impl Fn(&Context) -> Option<Cut>,
     ) -> Result<StdResult<Self, usize>> {
+        let Blocks { columns: block, tiles } = blocks.into();
         let columns = Columns { n, block: block.min(n), ranks: devices.len() };
         let start = Instant::now();
         let cut = |ctx: &Context| if kind == Kind::Lu { cut(ctx) } else { None };
-        let ranks = devices.iter().enumerate().map(|(rank, info)| Rank::new(info, columns, rank, &values, cut));
+        let ranks =
+            devices.iter().enumerate().map(|(rank, info)| Rank::new(info, (columns, tiles), rank, &values, cut));
         let ranks = ranks.collect::<Result<Vec<_>>>()?;
         drop(values);
         let uploads = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();

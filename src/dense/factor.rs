@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::condition;
-use super::devices::{BLOCK, Devices};
+use super::devices::{BLOCK, Blocks, Devices};
 use super::element::Element;
 use super::host::Host;
 use super::matrix::Matrix;
@@ -69,15 +69,15 @@ impl<T: Element> Factor<T> {
         Self::on(a, kind, &devices, BLOCK)
     }
 
-    /// The same on these devices, or without any on the host, with blocks of so many columns.
-    pub(crate) fn on(a: Matrix<T>, kind: Kind, devices: &[Info], block: usize) -> Result<Self> {
+    /// The same on these devices, or without any on the host, with blocks of so many columns, and tiles that may be given.
+    pub(crate) fn on(a: Matrix<T>, kind: Kind, devices: &[Info], blocks: impl Into<Blocks>) -> Result<Self> {
         let (n, norm_1) = (a.order(), a.norm_1());
         let values = a.into_values();
         let start = Instant::now();
         let found = if devices.is_empty() || n == 0 {
             Host::new(n, values, kind).map(Place::Host)
         } else {
-            Devices::new(n, values, kind, devices, block)?.map(|on| Place::Devices(Box::new(on)))
+            Devices::new(n, values, kind, devices, blocks.into())?.map(|on| Place::Devices(Box::new(on)))
         };
         match found {
             Ok(place) => Ok(Self { n, kind, norm_1, host_seconds: start.elapsed().as_secs_f64(), place }),

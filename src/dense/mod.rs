@@ -49,6 +49,7 @@ mod tall;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use devices::Blocks;
 pub use element::Element;
 pub(crate) use factor::devices_for;
 pub use factor::{Factor, Kind, Times};

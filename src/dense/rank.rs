@@ -10,7 +10,7 @@ use super::room::Room;
 use crate::device::{Context, DeviceVec, Event, Info, PendingRead, PendingWrite, Pinned, Queue};
 use crate::error::Result;
 use crate::kernels::dense::DenseKernels;
-use crate::kernels::gemm::{Block, Gemm, Lower};
+use crate::kernels::gemm::{Block, Gemm, Lower, Tiles};
 use crate::kernels::lu_panel::{Cut, Factorised, LuPanel};
 use crate::tune;
 
@@ -62,20 +62,20 @@ pub(super) struct Rank<T: Element> {
 
 impl<T: Element> Rank<T> {
     /// Takes the columns of `values` that belong to it: 8 n² / P bytes in double precision, and those of some panels, which it may factorise
-    /// if there is a `cut` for it.
+    /// if there is a `cut` for it. Products are in the tiles that are given, or else in those that tuning has found.
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory); a failing device.
     pub(super) fn new(
         info: &Info,
-        columns: Columns,
+        (columns, tiles): (Columns, Option<Tiles>),
         rank: usize,
         values: &[T],
         cut: impl Fn(&Context) -> Option<Cut>,
     ) -> Result<Self> {
         let ctx = Context::open(info)?;
         let Columns { n, block, ranks } = columns;
-        let gemm = Gemm::build(&ctx, tune::products::tiles::<T>(&ctx))?;
+        let gemm = Gemm::build(&ctx, tiles.unwrap_or_else(|| tune::products::tiles::<T>(&ctx)))?;
         let kernels = DenseKernels::build(&ctx)?;
         let build = |cut| {
             LuPanel::build(&ctx, [n, block], cut)

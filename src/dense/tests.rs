@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::devices::Devices;
+use super::devices::{Blocks, Devices};
 use super::rank::Panels;
 use super::*;
-use crate::device::{Choice, Info, list};
+use crate::device::{Choice, Context, Info, list};
 use crate::error::Error;
+use crate::kernels::Shape;
+use crate::kernels::gemm::Tiles;
 use crate::kernels::lu_panel::Cut;
 use crate::matrix::Csr;
 
@@ -190,6 +192,21 @@ fn panels_on_devices_of_any_order_on_any_ranks() {
 #[test]
 fn panels_on_devices_in_single_precision() {
     panels_on_devices::<f32>(&[65], f32::EPSILON.into());
+}
+
+#[test]
+fn tiles_change_no_bits() {
+    let n = 65;
+    let a = matrix::<f64>(Kind::Lu, n);
+    let ctx = Context::open(&device()).unwrap();
+    let mut tiles = Tiles::candidates::<f64>(&ctx, Shape::of(ctx.info()));
+    tiles.truncate(3);
+    tiles.push(Tiles::of_single_elements(8));
+    let factors = |blocks: Blocks| Factor::on(a.clone(), Kind::Lu, &ranks(2), blocks).unwrap().values().unwrap();
+    let expected = factors(BLOCK.into());
+    for tiles in tiles {
+        assert!(factors(Blocks { columns: BLOCK, tiles: Some(tiles) }) == expected, "{tiles}");
+    }
 }
 
 /// More groups than any processor runs at once: they leave, and the host does their work.

@@ -6,6 +6,7 @@ pub mod exchange;
 mod experiment;
 pub mod live;
 pub mod primitives;
+pub mod studies;
 pub mod tridiagonal;
 
 pub use experiment::{Experiment, KernelTime, experiment};

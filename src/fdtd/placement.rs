@@ -1,6 +1,7 @@
 //! Which devices have which planes.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::backend::Backend;
@@ -9,8 +10,10 @@ use super::host::Host;
 use super::opencl::OpenCl;
 use super::problem::Problem;
 use super::slab::Slab;
-use crate::device::{Choice, Info, Kind};
+use crate::device::{Choice, Context, Info, Kind};
 use crate::error::Result;
+use crate::kernels::fdtd::FdtdKernels;
+use crate::kernels::{Shape, Tuning};
 use crate::partition::row_ranges_of;
 use crate::real::Real;
 use crate::solve::{ShareSource, Shares};
@@ -39,6 +42,22 @@ pub(crate) fn open<T: Real>(problem: &Problem, slab: Slab, device: Option<&Info>
         Some(device) => Box::new(OpenCl::new(problem, slab, device)?),
         None => Box::new(Host::new(problem, slab)?),
     })
+}
+
+/// A rank on a device with groups of so many work-items, whatever is usual there; 1 is the shape of CPUs.
+///
+/// # Errors
+/// A slab that the device can't hold, groups that it does not take; a failing device.
+pub(crate) fn open_in_groups<T: Real>(
+    problem: &Problem,
+    slab: Slab,
+    device: &Info,
+    group_size: usize,
+) -> Result<Box<dyn Backend<T>>> {
+    let ctx = Context::open(device)?;
+    let max_groups = Tuning::default_for(device, Shape::of(device)).launch("fdtd").max_groups;
+    let kernels = FdtdKernels::in_groups(&ctx, group_size, max_groups)?;
+    Ok(Box::new(OpenCl::with(problem, slab, (Arc::new(ctx), Arc::new(kernels)))?))
 }
 
 /// The planes of each device, and why so: those given by hand, or as many as its speed on a part of the grid allows.

@@ -121,6 +121,25 @@ impl Simulation {
         }
     }
 
+    /// On one device in groups of so many work-items, whatever is usual there; 1 is the shape of CPUs.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new); groups that the device does not take.
+    pub(crate) fn in_groups(problem: Problem, device: &Info, precision: Precision, group_size: usize) -> Result<Self> {
+        match precision.of_vectors() {
+            Precision::F64 => Self::in_groups_of::<f64>(problem, device, group_size),
+            _ => Self::in_groups_of::<f32>(problem, device, group_size),
+        }
+    }
+
+    fn in_groups_of<T: Real>(problem: Problem, device: &Info, group_size: usize) -> Result<Self> {
+        let grid = problem.grid;
+        let slab = Slab { grid, planes: 0..grid.planes() };
+        let infos = vec![info(Some(device), &slab, ShareSource::Even)];
+        let rank = Rank::new(placement::open_in_groups::<T>(&problem, slab, device, group_size)?, &problem);
+        Ok(Self::with(problem, vec![rank], infos, None))
+    }
+
     fn of<T: Real>(problem: Problem, options: &Options) -> Result<Self> {
         let selection = device::select(&options.devices, options.precision.needs_f64())?;
         let devices = placement::worthwhile(selection.ranks, &options.devices, problem.grid.len());
@@ -133,9 +152,13 @@ impl Simulation {
             infos.push(info(device.as_ref(), &slab, source));
             ranks.push(Rank::new(placement::open::<T>(&problem, slab, device.as_ref())?, &problem));
         }
+        Ok(Self::with(problem, ranks, infos, selection.note))
+    }
+
+    fn with<T: Real>(problem: Problem, ranks: Vec<Rank<T>>, infos: Vec<RankInfo>, note: Option<String>) -> Self {
         let seen = vec![Vec::new(); problem.probes.len()];
-        let (team, note) = (Box::new(Ranks { ranks, grid }), selection.note);
-        Ok(Self { problem, team, ranks: infos, note, step: 0, seen, stepping: Duration::ZERO })
+        let team = Box::new(Ranks { ranks, grid: problem.grid });
+        Self { problem, team, ranks: infos, note, step: 0, seen, stepping: Duration::ZERO }
     }
 
     /// Makes so many steps. In step n, from 1 on, H goes to the time n Δt, and E to (n + ½) Δt.

@@ -23,6 +23,8 @@ pub(crate) mod recording;
 pub(crate) mod solve;
 pub(crate) mod solve_html;
 mod solve_text;
+pub(crate) mod study;
+pub(crate) mod study_svg;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trace;

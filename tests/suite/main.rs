@@ -49,6 +49,7 @@ mod singular;
 mod solve;
 mod solve_into;
 mod store;
+mod study;
 mod transversal;
 mod tridiagonal;
 mod tune;

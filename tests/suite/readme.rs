@@ -20,6 +20,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
     ("docs/tridiagonal.md", include_str!("../../docs/tridiagonal.md")),
     ("docs/dense.md", include_str!("../../docs/dense.md")),
+    ("docs/studies.md", include_str!("../../docs/studies.md")),
     ("docs/architecture.md", ARCHITECTURE),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
     ("data/README.md", include_str!("../../data/README.md")),
@@ -75,7 +76,9 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let bench = ["bench", "bench exchange", "bench precond", "bench primitives", "bench tridiagonal", "bench blas"];
+    let bench = ["bench", "bench exchange", "bench precond", "bench primitives", "bench tridiagonal", "bench blas"]
+        .into_iter()
+        .chain(["bench study tridiagonal", "bench study lu", "bench study fdtd"]);
     let commands = ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts

@@ -87,13 +87,7 @@ fn one<T: Element + Real>(
     kind: Kind,
     (block, repeat): (usize, usize),
 ) -> Result<Factorisation> {
-    // symmetric, and definite by its diagonal; the pivots of L U are elsewhere
-    let element = |i: usize, j: usize| {
-        let (low, high) = (i.min(j), i.max(j));
-        let value = ((low * 7919 + high * 104_729) % 1009) as f64 / 1009.0 - 0.5;
-        T::from_f64(if i == j && kind == Kind::Cholesky { n as f64 } else { value })
-    };
-    let a = Matrix::from_fn(n, element)?;
+    let a = matrix::<T>(kind, n)?;
     let b: Vec<T> = (0..n * COLUMNS).map(|k| T::from_f64((k % 17) as f64 - 8.0)).collect();
     let (mut best, begin): (Option<Factorisation>, _) = (None, Instant::now());
     for run in 0..repeat.max(1) {
@@ -124,13 +118,26 @@ fn one<T: Element + Real>(
     best.ok_or_else(|| crate::error::Error::Usage("nothing was measured".into()))
 }
 
+/// Symmetric, and definite by its diagonal; the pivots of L U are elsewhere.
+///
+/// # Errors
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+pub(crate) fn matrix<T: Element>(kind: Kind, n: usize) -> Result<Matrix<T>> {
+    Matrix::from_fn(n, |i, j| {
+        let (low, high) = (i.min(j), i.max(j));
+        let value = ((low * 7919 + high * 104_729) % 1009) as f64 / 1009.0 - 0.5;
+        T::from_f64(if i == j && kind == Kind::Cholesky { n as f64 } else { value })
+    })
+}
+
 fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     run()?;
     Ok(start.elapsed().as_secs_f64())
 }
 
-fn backward_error<T: Element + Real>(a: &Matrix<T>, b: &[T], x: &[T]) -> f64 {
+/// ‖b − A x‖∞ / (‖A‖₁ ‖x‖₁ + ‖b‖∞).
+pub(crate) fn backward_error<T: Element + Real>(a: &Matrix<T>, b: &[T], x: &[T]) -> f64 {
     let [b, x] = [b, x].map(|v| v.iter().map(|v| v.to_f64()).collect::<Vec<_>>());
     let mut r = vec![0.0; b.len()];
     a.residual(&b, &x, &mut r);

@@ -5,5 +5,6 @@ mod product;
 mod vectors;
 
 pub use factorisation::{Factorisation, amdahl, factorisations, gustafson};
+pub(crate) use factorisation::{backward_error, matrix};
 pub use product::{Product, host_product, products};
 pub use vectors::{OnVectors, VectorTask, host_vectors, on_vectors};

@@ -1,7 +1,7 @@
 //! A page without what it can't hold, which may come from devices and files.
 
 /// Without control characters, which neither HTML nor XML takes, and those that turn the direction of what follows.
-pub(super) fn text(text: &mut String) {
+pub(in crate::report) fn text(text: &mut String) {
     let bad = |c: char| {
         c.is_control() && c != '\n'
             || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fdd0}'..='\u{fdef}')

@@ -5,7 +5,7 @@
 //! where no style sheet for dark screens or paper has a say, and round coordinates to whole pixels.
 
 pub(super) mod bars;
-mod clean;
+pub(super) mod clean;
 pub(super) mod figures;
 pub(super) mod scale;
 pub(super) mod svg;
