@@ -36,8 +36,8 @@ impl Cut {
             return None;
         }
         let units = info.compute_units.max(1) as usize;
-        let fitting = GROUP_SIZES.into_iter().filter(|&size| size <= info.max_work_group);
-        let group_size = fitting.clone().find(|size| rows <= size * units).or(fitting.last())?;
+        let possible = GROUP_SIZES.iter().copied().filter(|&size| size <= info.max_work_group);
+        let group_size = possible.clone().find(|size| rows <= size * units).or(possible.max())?;
         let item_rows = rows.div_ceil(group_size * units).next_power_of_two();
         Some(Self { group_size, item_rows, narrow: NARROW })
     }
