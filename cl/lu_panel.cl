@@ -6,8 +6,8 @@
  *   NARROW       columns that it has in registers at a time
  *   MOST_WIDE    columns of the widest block
  *
- * Rows stay where they are in A while they change places: a work-item knows which place its row has come to, which is always the same, and
- * which row of A it is. NARROW columns are factorised at a time:
+ * Rows stay where they are in A while they change places. A work-item has the same places of P A throughout; `origin` tells which row of A is
+ * there now. NARROW columns are factorised at a time:
  *   - for each column every group offers its row with the largest element; all groups then find the best of these, and the work-items of
  *     the two places exchange registers. The column goes from the first register to the last, and the others move up.
  *   - The rows of NARROW pivots make up U of the other columns, in each group for itself, and all rows below are updated by it.
@@ -23,8 +23,8 @@
 /* Elements of a row that are read before any is stored. */
 #define AT_ONCE 8
 
-/* What a group offers: a row, its place, and where it is in A. Two columns take turns, and the last of each is the row that has to make
- * room for the pivot. */
+/* What groups offer: entry g is of group g, a row, its place and its origin; entry `groups` is the row that stands where the pivot goes.
+ * Two columns use two halves in turn. */
 #define OFFERED(groups) ((groups) + 1)
 
 /* Work-items that find the largest size in a part of the group's; all then look at what these have found. */

@@ -55,7 +55,8 @@ pub(super) struct Devices<T: Element> {
 }
 
 impl<T: Element> Devices<T> {
-    /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. Between the host and each device go n² elements.
+    /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. The matrix goes there
+    /// once; of panels, their diagonal blocks come to the host, and all of them if there are several devices.
     /// Panels, n² / 2 × `blocks.columns` × 2 flops, are factorised by the devices if all can, or else by the host while the devices do the rest.
     ///
     /// # Errors
@@ -85,16 +86,16 @@ impl<T: Element> Devices<T> {
         let cut = |ctx: &Context| if kind == Kind::Lu { cut(ctx) } else { None };
         let ranks =
             devices.iter().enumerate().map(|(rank, info)| Rank::new(info, (columns, tiles), rank, &values, cut));
-        let ranks = ranks.collect::<Result<Vec<_>>>()?;
+        let mut ranks = ranks.collect::<Result<Vec<_>>>()?;
         drop(values);
-        let uploads = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
-        let open = start.elapsed().as_secs_f64() - uploads;
-        let times = Times { open, upload: uploads, ..Times::default() };
         let panels = match kind {
             Kind::Lu if ranks.iter().all(Rank::has_panels) => Panels::OfDevice,
             Kind::Lu => Panels::OfHost,
             Kind::Cholesky | Kind::Ldlt => Panels::Definite,
         };
+        ranks.iter_mut().try_for_each(|rank| rank.pin(panels))?;
+        let upload = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
+        let times = Times { open: start.elapsed().as_secs_f64() - upload, upload, ..Times::default() };
         let mut all = Self { columns, kind, panels, ranks, rows: (0..n).collect(), times };
         let start = Instant::now();
         let found = all.factorise()?;
@@ -158,12 +159,13 @@ impl<T: Element> Devices<T> {
         if self.panels == Panels::OfDevice && is_refused(&memory) {
             log::warn!("{}: not all work-groups run at once; the host factorises panels", self.names()[owner]);
             self.panels = Panels::OfHost;
+            self.ranks.iter_mut().try_for_each(|rank| rank.pin(Panels::OfHost))?;
             let coming = self.ranks[owner].start_panel(j, self.panels)?;
             memory = self.wait(owner, coming)?;
         }
         let start = Instant::now();
         let (found, sent) = match self.panels {
-            Panels::OfHost => (panel::lu(&mut memory[room.panel()], room), 0..room.panel().end),
+            Panels::OfHost => (panel::lu(&mut memory[room.panel()], room), room.lower().start..room.panel().end),
             Panels::OfDevice => (panel::moves_told(&memory[room.told()], room.m), room.lower().start..room.upper().end),
             Panels::Definite => {
                 let found = panel::cholesky(&mut memory[room.block()], room.w);
@@ -174,8 +176,8 @@ impl<T: Element> Devices<T> {
             Ok(moves) => moves,
             Err(column) => return Ok(Err(first + column)),
         };
-        let (before, inverses) = memory.split_at_mut(room.lower().start);
-        let (inverses, behind) = inverses.split_at_mut(2 * room.w * room.w);
+        let (before, rest) = memory.split_at_mut(room.lower().start);
+        let (inverses, behind) = rest.split_at_mut(2 * room.w * room.w);
         let (lower, upper) = inverses.split_at_mut(room.w * room.w);
         let (factors, rows) = if self.panels == Panels::OfHost {
             (&behind[..room.m * room.w], room.m)

@@ -23,8 +23,8 @@ named! {
 
 /// With [`Choice::Auto`], matrices of a smaller order stay on the host, which takes less for them than a device to open;
 const LEAST_ON_GPU: usize = 2048;
-/// larger ones go to as few GPUs as have memory for them, of which so much is theirs: panels are made one after the other, and take as long
-/// to go from one to the next.
+/// larger ones go to as few GPUs as have memory for them, of which so much is theirs: panels are made one after the other, and sending one
+/// to another GPU takes as long as making it.
 const SHARE_OF_MEMORY: f64 = 0.8;
 
 /// The factors of a dense matrix, on the host or on devices, for any number of right-hand sides.
@@ -46,9 +46,9 @@ pub struct Times {
     pub upload: f64,
     /// The factorisation.
     pub factorise: f64,
-    /// What the host took of that for panels, while devices multiplied or waited,
+    /// What panels took of that, on devices and the host, while products went on or waited,
     pub panels: f64,
-    /// and for waiting for them.
+    /// and how long the host waited for devices.
     pub waits: f64,
 }
 
@@ -187,13 +187,13 @@ pub(crate) fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<I
     let mut devices: Vec<Info> = selection.ranks.into_iter().flatten().collect();
     if is_auto {
         devices.retain(|device| device.kind == DeviceKind::Gpu);
+        // columns are dealt out evenly, and those of a device are one buffer
         let bytes = (n * n * size_of::<T>()) as f64;
-        let mut room = 0.0;
-        let full = devices.iter().position(|device| {
-            room += SHARE_OF_MEMORY * device.memory_bytes as f64;
-            room >= bytes
-        });
-        devices.truncate(full.map_or(usize::MAX, |last| last + 1));
+        let room = |device: &Info| (SHARE_OF_MEMORY * device.memory_bytes as f64).min(device.max_buffer_bytes as f64);
+        let fit =
+            |count: &usize| devices[..*count].iter().map(room).fold(f64::INFINITY, f64::min) * *count as f64 >= bytes;
+        let enough = (1..=devices.len()).find(fit);
+        devices.truncate(enough.unwrap_or(usize::MAX));
     }
     Ok(devices)
 }

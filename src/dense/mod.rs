@@ -24,7 +24,7 @@
 //!
 //! On devices, blocks of columns are dealt out in turn. Each is factorised, by the device that has it (`cl/lu_panel.cl`) or on the host
 //! (`panel`), while products by the one before go on (S. Tomov, J. Dongarra, M. Baboulin 2010, doi 10.1016/j.parco.2009.12.005), and
-//! goes to all devices; so the factors have the same bits on any number of them.
+//! goes to all devices; so the factors have the same bits on any number of like ones.
 //!
 //! | module | its part |
 //! |---|---|

@@ -50,8 +50,9 @@ pub(super) struct Rank<T: Element> {
     strip: DeviceVec<T>,
     /// When what reads the panels is done.
     used: [Option<Event>; 2],
-    /// What the host sends and gets.
+    /// What the host sends and gets, of so many elements.
     pinned: Vec<Pinned<T>>,
+    travelling: usize,
     sent: Vec<(PendingWrite, Arc<Pinned<T>>)>,
     sent_moves: Vec<PendingWrite>,
     /// How long it took to get its columns.
@@ -100,6 +101,7 @@ impl<T: Element> Rank<T> {
             moves: [DeviceVec::uninit(&ctx, 4 * block, "moves")?, DeviceVec::uninit(&ctx, 4 * block, "moves")?],
             strip: DeviceVec::uninit(&ctx, block * mine, "rows of U")?,
             pinned: Vec::new(),
+            travelling: 0,
             used: [None, None],
             sent: Vec::new(),
             sent_moves: Vec::new(),
@@ -198,10 +200,23 @@ impl<T: Element> Rank<T> {
         self.pinned_memory()
     }
 
+    /// Makes memory for what travels, as the driver would else do while kernels wait.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn pin(&mut self, panels: Panels) -> Result<()> {
+        let stays = self.columns.ranks == 1 && panels != Panels::OfHost;
+        self.travelling = if stays { self.columns.room(0).upper().end } else { self.panels[0].len() };
+        self.pinned = vec![Pinned::zeros(&self.ctx, self.travelling)?, Pinned::zeros(&self.ctx, self.travelling)?];
+        Ok(())
+    }
+
     fn pinned_memory(&mut self) -> Result<Pinned<T>> {
+        // what was made for less is of no use any more
+        self.pinned.retain(|memory| memory.len() >= self.travelling);
         match self.pinned.pop() {
             Some(memory) => Ok(memory),
-            None => Pinned::zeros(&self.ctx, self.panels[0].len()),
+            None => Pinned::zeros(&self.ctx, self.travelling),
         }
     }
 

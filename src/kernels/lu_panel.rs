@@ -17,6 +17,9 @@ const NARROW: usize = 8;
 /// Work-items of a group: the larger ones for blocks of more rows than smaller ones have work-items.
 const GROUP_SIZES: [usize; 2] = [128, 256];
 
+/// The most rows of a work-item that are still in registers.
+const MOST_ITEM_ROWS: usize = 8;
+
 /// How a launch is cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
@@ -39,7 +42,7 @@ impl Cut {
         let possible = GROUP_SIZES.iter().copied().filter(|&size| size <= info.max_work_group);
         let group_size = possible.clone().find(|size| rows <= size * units).or(possible.max())?;
         let item_rows = rows.div_ceil(group_size * units).next_power_of_two();
-        Some(Self { group_size, item_rows, narrow: NARROW })
+        (item_rows <= MOST_ITEM_ROWS).then_some(Self { group_size, item_rows, narrow: NARROW })
     }
 }
 
@@ -101,7 +104,7 @@ impl<T: Real> LuPanel<T> {
         })
     }
 
-    /// P A = L U of m × w elements, w ≤ m, with partial pivoting; A is destroyed. m w² flops, and some 4 m w² / `NARROW` elements from and to
+    /// P A = L U of m × w elements, w ≤ m, with partial pivoting; A is destroyed. m w² flops, and m (w² / `NARROW` + 6 w) elements from and to
     /// memory or cache.
     ///
     /// # Errors

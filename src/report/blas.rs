@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use declive::Error;
 use declive::experiments::blas::{Factorisation, OnVectors, Product, amdahl, gustafson};
 use declive::solve::Precision;
 use declive::tune::Timing;
 use serde::Serialize;
 
+use super::in_flags;
 use super::layout::Text;
 use super::units::{count, figure, percent, plural};
 
@@ -33,7 +35,7 @@ pub(crate) struct Factorised {
     found: Factorisation,
     gigaflops_per_second: f64,
     gigaflops_per_second_with_transfers: f64,
-    /// What the host takes for panels.
+    /// What panels take, on devices and the host.
     serial_share: f64,
 }
 
@@ -90,6 +92,14 @@ impl Report {
         }
     }
 
+    /// What was measured, or else nothing and a note.
+    pub(crate) fn or_note(&mut self, found: Result<Vec<OnVectors>, Error>, what: &str) -> Vec<OnVectors> {
+        found.unwrap_or_else(|error| {
+            self.notes.push(in_flags(format!("{what} are left out: {error}")));
+            Vec::new()
+        })
+    }
+
     fn host(&self, n: usize) -> Option<&Host> {
         self.hosts.iter().find(|host| host.n == n)
     }
@@ -144,6 +154,9 @@ impl Report {
 
     /// What is done with vectors on a device, or on the host, which has no transfers.
     fn vectors(&self, text: &mut Text, n: usize, vectors: &[OnVectors], copy: Option<f64>) {
+        if vectors.is_empty() {
+            return;
+        }
         let elements = format!("{} elements", count(vectors.first().map_or(0, |one| one.n)));
         let head = [&elements, "µs", "GFLOP/s", "GB/s", "of copy", "× host", "with transfers", "× host"];
         let mut rows = vec![head.map(String::from).to_vec()];

@@ -309,6 +309,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
         /// Whatever was measured makes a picture that is well formed, with a dot for each value that has a logarithm, within its panel.
         #[test]
         fn any_values(values in vec(vec(option::of(any::<f64>()), 4), 0..12), name in any::<String>()) {

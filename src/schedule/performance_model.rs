@@ -304,7 +304,7 @@ impl<'a> PerformanceModel<'a> {
     }
 
     /// With the processor beside GPUs, if that makes an iteration faster. What it can save at most is told by how fast the
-    /// host reads the matrix: nothing else is measured unless that is more than it takes to synchronise.
+    /// host reads the matrix: nothing else is measured unless that is more than it takes to synchronise, and to measure it.
     pub(crate) fn with_processors(
         &mut self,
         selection: &Selection,
@@ -325,7 +325,7 @@ impl<'a> PerformanceModel<'a> {
             let saved = now * now / (now + own);
             let set: Vec<_> = prediction.devices.iter().cloned().chain([Some(processor.clone())]).collect();
             self.remember_speeds(&set[set.len() - 1..]);
-            let is_measured = self.speeds.contains_key(&kind(&set[set.len() - 1]));
+            let is_measured = self.speeds.contains_key(&kind(&set[set.len() - 1])) || self.remembered(&set).is_some();
             let least = match (is_measured, self.may_meet(&set)) {
                 (false, _) => LEAST_TO_MEASURE,
                 (true, true) => LEAST_LATENCY,

@@ -194,7 +194,7 @@ impl Dense {
                 break;
             }
             log::info!("factors in single precision do not serve: the matrix is factorised in double precision");
-            (self.precision, self.stage) = (Precision::F64, None);
+            (self.precision, self.stage, self.condition) = (Precision::F64, None, None);
         }
         let time = solving.end();
         let verifying = stage("verify");

@@ -3,8 +3,9 @@
 //! A file holds entries, each the launch parameters of one kernel with their time, under a [`Key`] of all that they
 //! depend on beside the device; the formats that were measured on blocks of rows ([`FormatEntry`]); and, of several devices
 //! of which this is the first, how long they take to synchronise ([`LatencyEntry`]), how fast each was in a solve
-//! ([`IterationTimeEntry`]), and how long methods took for a system ([`SolveEntry`]). It is JSON: sorted, so that it can be read and compared. It is replaced whole, under a lock of the operating system that ends
-//! with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
+//! ([`IterationTimeEntry`]), and how long methods took for a system ([`SolveEntry`]); and which tiles of dense products
+//! ([`ProductEntry`]) and which methods for tridiagonal systems ([`TridiagonalEntry`]) were the fastest. It is JSON: sorted, so that it can
+//! be read and compared. It is replaced whole, under a lock of the operating system that ends with its process. So it can be read without a lock; what processes insert at the same time is all kept; and one that
 //! is killed leaves the former file or the new one.
 //!
 //! ```

@@ -205,7 +205,7 @@ fn an_array_file() {
     let conditioned = place.run("solve A.mtx --condition --devices host").ok();
     assert!(conditioned.contains("condition       about ") && !out.contains("condition  "), "{conditioned}");
     let without = place.run("solve A.mtx --condition --method gmres --devices host --max-iters 1").ends(1);
-    assert!(without.err.contains("--condition needs the factors of a dense matrix"), "{}", without.err);
+    assert!(without.err.contains("no --condition: it needs the factors of a dense matrix"), "{}", without.err);
     let report = place.run("solve A.mtx --method dense --devices 0,0 --precision mixed --json").ends(0).json();
     assert_eq!(report["dense"]["precision"], "f32");
     assert_eq!(report["dense"]["devices"].as_array().unwrap().len(), 2);

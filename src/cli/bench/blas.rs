@@ -44,11 +44,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..=256))]
     block: u16,
 
-    /// Time products only
+    /// No factorisations
     #[arg(long)]
     products_only: bool,
 
-    /// Measurements of each time: the median of products, and the best of factorisations, is printed
+    /// Measurements of each time: the median of products, and the best of factorisations, of which there are none any more
+    /// after five seconds, is printed
     #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeat: u16,
 
@@ -57,13 +58,13 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// The most elements of vectors: 2 GB in double precision.
-const MOST_ELEMENTS: usize = 1 << 28;
-
 const EXAMPLES: &str = "\
 Examples:
   declive bench blas
   declive bench blas --size 8192 --devices gpu --all-tiles";
+
+/// The most elements of vectors: 2 GB in double precision.
+const MOST_ELEMENTS: usize = 1 << 28;
 
 /// The largest order that the host factorises beside devices.
 const MOST_ON_HOST: usize = 20_000;
@@ -90,7 +91,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     for n in args.size.iter().map(|n| n.get() as usize) {
         let host = {
             let _shown = screen.working(&format!("the product of order {n} on the host"));
-            let vectors = blas::host_vectors(elements(n), precision, repeat)?;
+            let vectors = blas::host_vectors(elements(n), precision, repeat);
+            let vectors = report.or_note(vectors, &format!("vectors beside order {n} on the host"));
             Host { n, product: blas::host_product(n, precision, repeat), vectors }
         };
         if !args.products_only {
@@ -121,9 +123,15 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
             let _shown = screen.working(&format!("products of order {n} on {label}"));
             let copy = bandwidth::of_device(device);
             let products = blas::products(device, n, precision, args.all_tiles, repeat);
-            let vectors = |products| Ok((products, blas::on_vectors(device, elements(n), precision, repeat)?, copy?));
-            match products.and_then(vectors) {
-                Ok((products, vectors, copy)) => report.devices.push(Device::new(&label, n, copy, products, vectors)),
+            match products.and_then(|products| Ok((products, copy?))) {
+                Ok((products, copy)) => {
+                    let vectors = blas::on_vectors(device, elements(n), precision, repeat);
+                    let vectors = report.or_note(vectors, &format!("vectors beside order {n} on {label}"));
+                    if vectors.iter().any(|one| !one.is_right) {
+                        exit = ErrorKind::Runtime.into();
+                    }
+                    report.devices.push(Device::new(&label, n, copy, products, vectors));
+                }
                 Err(error) => {
                     if !matches!(error, Error::OutOfDeviceMemory { .. }) {
                         exit = ErrorKind::Runtime.into();

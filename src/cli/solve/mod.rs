@@ -73,8 +73,15 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     };
     let outcomes = work.iterate(&mut solver, &mut recorder)?;
     let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
-    if plan.condition && solver.estimate_condition()?.is_none() && !plan.quiet {
-        let _ = writeln!(stderr(), "note: --condition needs the factors of a dense matrix, and there are none");
+    if plan.condition {
+        let why = match solver.estimate_condition() {
+            Ok(Some(_)) => None,
+            Ok(None) => Some("it needs the factors of a dense matrix, and there are none".into()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = why.filter(|_| !plan.quiet) {
+            let _ = writeln!(stderr(), "note: no --condition: {}", in_flags(why));
+        }
     }
 
     // a report is worth having even if the solution can't be written

@@ -42,7 +42,7 @@ impl Factorisation {
         self.times.upload + self.times.factorise + self.download
     }
 
-    /// The part of the factorisation that more devices would not shorten: what the host took for panels.
+    /// The part of the factorisation that more devices would not shorten: what panels took.
     #[must_use]
     pub fn serial_share(&self) -> f64 {
         (self.times.panels / self.times.factorise).min(1.0)
@@ -130,7 +130,8 @@ pub(crate) fn matrix<T: Element>(kind: Kind, n: usize) -> Result<Matrix<T>> {
     })
 }
 
-fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
+/// Seconds.
+pub(super) fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     run()?;
     Ok(start.elapsed().as_secs_f64())

@@ -7,6 +7,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::factorisation::timed;
 use crate::device::{Context, DeviceVec, Info};
 use crate::error::{Error, Result};
 use crate::kernels::primitives::scan::Scan;
@@ -172,7 +173,7 @@ impl<T: Real> OnDevice<'_, T> {
         ctx.finish()?;
         let launches = timing(stopwatch.times(ctx, *repeat, |_| launch(ctx))?);
         all(ctx)?;
-        let once = |_| seconds(|| all(ctx));
+        let once = |_| timed(|| all(ctx));
         Ok([launches, timing((0..*repeat).map(once).collect::<Result<Vec<f64>>>()?)])
     }
 
@@ -273,12 +274,6 @@ fn times(repeat: usize, mut run: impl FnMut()) -> Timing {
         start.elapsed().as_secs_f64()
     };
     timing((0..repeat).map(|_| once()).collect())
-}
-
-fn seconds(run: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    run()?;
-    Ok(start.elapsed().as_secs_f64())
 }
 
 #[cfg(test)]
