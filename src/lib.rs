@@ -35,6 +35,7 @@
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`fdtd`] | electromagnetic fields in time |
+//! | [`fem`] | finite elements: matrices of diffusion and elasticity on meshes |
 //! | [`tridiagonal`], [`banded`] | batches of tridiagonal systems on any device; banded and block tridiagonal ones on the host |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
@@ -69,6 +70,7 @@ mod direct;
 pub mod error;
 pub mod experiments;
 pub mod fdtd;
+pub mod fem;
 mod kernels;
 mod krylov;
 pub mod matrix;

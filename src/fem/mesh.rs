@@ -1,0 +1,217 @@
+//! Meshes: nodes, elements of one shape with the region of each, and the parts of the boundary that have a name.
+
+use std::collections::HashMap;
+
+use super::cell::Cell;
+use super::local::Geometry;
+use crate::error::{Error, Result};
+
+/// A mesh of triangles in the plane z = 0, or of tetrahedra. Numbers in errors count from 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mesh {
+    cell: Cell,
+    points: Vec<[f64; 3]>,
+    nodes: Vec<u32>,
+    regions: Vec<u32>,
+    facets: Vec<u32>,
+    sides: Vec<u32>,
+    region_names: Vec<String>,
+    side_names: Vec<String>,
+}
+
+/// Elements, or parts of the boundary: the nodes of one after the other, and the group of each, by its place among the names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parts {
+    /// Nodes, counted from 0.
+    pub nodes: Vec<u32>,
+    /// Groups.
+    pub groups: Vec<u32>,
+    /// Their names.
+    pub names: Vec<String>,
+}
+
+impl Mesh {
+    /// A mesh of such elements, whose groups are regions, and parts of the boundary, whose groups are sides.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a node that is not there or belongs to no element, an element that is inverted or has no volume, a group
+    /// without a name, or arrays that don't fit each other: with the number of the element.
+    pub fn new(cell: Cell, points: Vec<[f64; 3]>, elements: Parts, boundary: Parts) -> Result<Self> {
+        check(&elements, cell.nodes(), points.len(), "element")?;
+        check(&boundary, cell.facet_nodes(), points.len(), "boundary part")?;
+        if let Some(place) = points.iter().position(|point| point.iter().any(|x| !x.is_finite())) {
+            return Err(Error::Usage(format!(
+                "node {}: its coordinates {:?} are no numbers",
+                place + 1,
+                points[place]
+            )));
+        }
+        let is_out = |point: &[f64; 3]| cell.dimensions() == 2 && point[2] != 0.0;
+        if let Some(place) = points.iter().position(is_out) {
+            let z = points[place][2];
+            return Err(Error::Usage(format!("node {}: z = {z}; triangles are in the plane z = 0", place + 1)));
+        }
+        let mut is_used = vec![false; points.len()];
+        elements.nodes.iter().for_each(|&node| is_used[node as usize] = true);
+        if let Some(node) = is_used.iter().position(|is_used| !is_used) {
+            return Err(Error::Usage(format!("node {} belongs to no element", node + 1)));
+        }
+        let mesh = Self {
+            cell,
+            points,
+            nodes: elements.nodes,
+            regions: elements.groups,
+            facets: boundary.nodes,
+            sides: boundary.groups,
+            region_names: elements.names,
+            side_names: boundary.names,
+        };
+        (0..mesh.len()).try_for_each(|element| mesh.check_volume(element))?;
+        Ok(mesh)
+    }
+
+    /// The same with its nodes elsewhere.
+    #[cfg(test)]
+    pub(super) fn moved(&self, to: impl Fn([f64; 3]) -> [f64; 3]) -> Result<Self> {
+        let points = self.points.iter().map(|&point| to(point)).collect();
+        let elements =
+            Parts { nodes: self.nodes.clone(), groups: self.regions.clone(), names: self.region_names.clone() };
+        let boundary = Parts { nodes: self.facets.clone(), groups: self.sides.clone(), names: self.side_names.clone() };
+        Self::new(self.cell, points, elements, boundary)
+    }
+
+    /// The element has a volume, and its corners go round as they should.
+    fn check_volume(&self, element: usize) -> Result<()> {
+        let corners = self.corners(element);
+        let size = (0..3).map(|k| {
+            let of = |pick: fn(f64, f64) -> f64| corners.iter().map(|point| point[k]).reduce(pick).unwrap_or(0.0);
+            of(f64::max) - of(f64::min)
+        });
+        let size = size.fold(0.0, f64::max);
+        let least = 1e-14 * size.powi(self.cell.dimensions() as i32);
+        for point in self.cell.points() {
+            let volume = Geometry::of(self, element, &point).determinant;
+            let what = if volume.abs() <= least || volume.is_nan() {
+                "has no volume"
+            } else if volume < 0.0 {
+                "is inverted: its nodes go round the wrong way, or one has gone through the opposite side"
+            } else {
+                continue;
+            };
+            return Err(Error::Usage(format!("element {} {what}; its corners are {corners:?}", element + 1)));
+        }
+        Ok(())
+    }
+
+    fn corners(&self, element: usize) -> Vec<[f64; 3]> {
+        self.element(element)[..self.cell.corners()].iter().map(|&node| self.points[node as usize]).collect()
+    }
+
+    /// The shape of its elements.
+    #[must_use]
+    pub fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    /// Elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Whether it has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
+    /// The coordinates of its nodes.
+    #[must_use]
+    pub fn points(&self) -> &[[f64; 3]] {
+        &self.points
+    }
+
+    /// The nodes of an element.
+    #[must_use]
+    pub fn element(&self, element: usize) -> &[u32] {
+        &self.nodes[element * self.cell.nodes()..][..self.cell.nodes()]
+    }
+
+    /// The region of each element, by its place among [names](Self::region_names).
+    #[must_use]
+    pub fn regions(&self) -> &[u32] {
+        &self.regions
+    }
+
+    /// The names of regions.
+    #[must_use]
+    pub fn region_names(&self) -> &[String] {
+        &self.region_names
+    }
+
+    /// The names of sides, which are parts of the boundary.
+    #[must_use]
+    pub fn side_names(&self) -> &[String] {
+        &self.side_names
+    }
+
+    /// The nodes of each part of a side.
+    pub fn side(&self, side: u32) -> impl Iterator<Item = &[u32]> {
+        let parts = self.facets.chunks_exact(self.cell.facet_nodes()).zip(&self.sides);
+        parts.filter(move |(_, of)| **of == side).map(|(nodes, _)| nodes)
+    }
+
+    /// The same mesh with a node in the middle of each edge: straight ones stay straight.
+    #[must_use]
+    pub fn second_order(&self) -> Self {
+        if self.cell.order() == 2 {
+            return self.clone();
+        }
+        let (corners, cell) = (self.cell.corners(), self.cell.second_order());
+        let (mut points, mut middles) = (self.points.clone(), HashMap::new());
+        let mut middle = |a: u32, b: u32| {
+            *middles.entry((a.min(b), a.max(b))).or_insert_with(|| {
+                let [a, b] = [a, b].map(|node| self.points[node as usize]);
+                points.push(std::array::from_fn(|k| 0.5 * (a[k] + b[k])));
+                points.len() as u32 - 1
+            })
+        };
+        let mut nodes = Vec::with_capacity(self.len() * cell.nodes());
+        for own in self.nodes.chunks_exact(corners) {
+            nodes.extend_from_slice(own);
+            nodes.extend(cell.edges().iter().map(|&[a, b]| middle(own[a], own[b])));
+        }
+        let mut facets = Vec::new();
+        for own in self.facets.chunks_exact(self.cell.facet_nodes()) {
+            facets.extend_from_slice(own);
+            let edges = if own.len() == 2 { 1 } else { 3 };
+            facets.extend((0..edges).map(|k| middle(own[k], own[(k + 1) % own.len()])));
+        }
+        Self { cell, points, nodes, facets, ..self.clone() }
+    }
+}
+
+/// All nodes are there, and all groups have names.
+fn check(parts: &Parts, each: usize, nodes: usize, what: &str) -> Result<()> {
+    let Parts { nodes: all, groups, names } = parts;
+    if all.len() != each * groups.len() {
+        let message = format!("{} nodes are not {each} for each of {} {what}s", all.len(), groups.len());
+        return Err(Error::Usage(message));
+    }
+    if let Some(place) = all.iter().position(|&node| node as usize >= nodes) {
+        let message = format!("{what} {}: node {} is not there; there are {nodes}", place / each + 1, all[place] + 1);
+        return Err(Error::Usage(message));
+    }
+    if let Some(place) = groups.iter().position(|&group| group as usize >= names.len()) {
+        return Err(Error::Usage(format!("{what} {} is in group {}, which has no name", place + 1, groups[place] + 1)));
+    }
+    let mut seen = vec![usize::MAX; nodes];
+    for (k, own) in all.chunks_exact(each).enumerate() {
+        for &node in own {
+            if std::mem::replace(&mut seen[node as usize], k) == k {
+                return Err(Error::Usage(format!("{what} {} has node {} twice", k + 1, node + 1)));
+            }
+        }
+    }
+    Ok(())
+}
