@@ -7,6 +7,7 @@ use super::mesh::Mesh;
 use super::side;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::memory::zeros;
 
 /// A function of a place.
 pub type Field<'a> = Box<dyn Fn([f64; 3]) -> f64 + Sync + 'a>;
@@ -123,13 +124,14 @@ impl<'a> Problem<'a> {
     /// it takes 8 (b n)² bytes for each element of n nodes while it is made.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] for a function without a value; [`Error::Usage`] if nothing holds the solution in its place.
+    /// [`Error::NotFinite`] for a function without a value; [`Error::OutOfMemory`].
     pub fn assemble(&self) -> Result<System> {
         let (mesh, b) = (self.mesh, self.unknowns());
         let (cell, nodes) = (mesh.cell(), mesh.points().len());
         let width = b * cell.nodes();
         let points = cell.points();
-        let mut matrices = vec![0.0; mesh.len() * width * width];
+        let elements = mesh.len().saturating_mul(width * width);
+        let mut matrices: Vec<f64> = zeros(elements).map_err(|e| e.into_error("matrices of elements"))?;
         matrices.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(element, matrix)| {
             self.physics.matrix(mesh, element, &points, matrix);
         });
