@@ -38,27 +38,24 @@ KERNEL void dense_mirror(uint rows, uint cols, uint block, uint stride, uint fir
     }
 }
 
-/* Moves rows in each of `cols` columns but those from skip to skip_end: row moves[2 k] becomes what row moves[2 k + 1] was, for each k below
- * `count`, which is at most MOST_MOVES. A group has a column at a time, and reads all before it writes any. */
+/* Moves rows in each of `cols` columns: row moves[2 k] becomes what row moves[2 k + 1] was, for each k below `count`, which is at most
+ * MOST_MOVES. A group has a column at a time, and reads all before it writes any. */
 #define MOVES_EACH ((MOST_MOVES + GROUP_SIZE - 1) / GROUP_SIZE)
-KERNEL void dense_move_rows(uint cols, uint skip, uint skip_end, uint count, __global const uint *moves,
-                            __global real *x, ulong x_at, uint ldx)
+KERNEL void dense_move_rows(uint cols, uint count, __global const uint *moves, __global real *x, ulong x_at, uint ldx)
 {
     real held[MOVES_EACH];
     const uint lane = get_local_id(0);
     for (uint j = get_group_id(0); j < cols; j += get_num_groups(0)) {
         __global real *column = x + x_at + (ulong)j * ldx;
-        const bool stays = j >= skip && j < skip_end;
-        const uint here = stays ? 0 : count;
         for (uint l = 0; l < MOVES_EACH; l++) {
             const uint k = lane + l * GROUP_SIZE;
-            if (k < here)
+            if (k < count)
                 held[l] = column[moves[2 * k + 1]];
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
         for (uint l = 0; l < MOVES_EACH; l++) {
             const uint k = lane + l * GROUP_SIZE;
-            if (k < here)
+            if (k < count)
                 column[moves[2 * k]] = held[l];
         }
     }

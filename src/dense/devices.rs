@@ -4,15 +4,13 @@ use std::result::Result as StdResult;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::columns::Columns;
 use super::element::Element;
 use super::factor::{Kind, Times};
 use super::host::Host;
 use super::panel;
+use super::pool::{Coming, Pool, Shared};
 use super::rank::{Panels, Rank};
-use super::room::Room;
 use crate::device::{Context, Info, PendingRead, Pinned};
 use crate::error::Result;
 use crate::kernels::gemm::Tiles;
@@ -37,11 +35,8 @@ impl From<usize> for Blocks {
     }
 }
 
-/// Elements that a thread copies at once.
-const CHUNK: usize = 1 << 16;
-
-/// A panel, factorised, and its rows that moved: where to, and where from, counted from its first.
-type Panel<T> = (Arc<Pinned<T>>, Vec<[u32; 2]>);
+/// Memory for diagonal blocks, and for panels, that is under way at once.
+const UNDER_WAY: usize = 3;
 
 /// Factors in the place of the matrix.
 pub(super) struct Devices<T: Element> {
@@ -49,6 +44,7 @@ pub(super) struct Devices<T: Element> {
     kind: Kind,
     pub(super) panels: Panels,
     ranks: Vec<Rank<T>>,
+    pool: Pool<T>,
     /// Which row of A is row i of L.
     rows: Vec<usize>,
     pub(super) times: Times,
@@ -86,20 +82,23 @@ impl<T: Element> Devices<T> {
         let cut = |ctx: &Context| if kind == Kind::Lu { cut(ctx) } else { None };
         let ranks =
             devices.iter().enumerate().map(|(rank, info)| Rank::new(info, (columns, tiles), rank, &values, cut));
-        let mut ranks = ranks.collect::<Result<Vec<_>>>()?;
+        let ranks = ranks.collect::<Result<Vec<_>>>()?;
         drop(values);
         let panels = match kind {
             Kind::Lu if ranks.iter().all(Rank::has_panels) => Panels::OfDevice,
             Kind::Lu => Panels::OfHost,
             Kind::Cholesky | Kind::Ldlt => Panels::Definite,
         };
-        ranks.iter_mut().try_for_each(|rank| rank.pin(panels))?;
+        let mut pool = Pool::new(columns.room(0));
+        let travel = columns.ranks > 1 || panels == Panels::OfHost;
+        ranks.first().map_or(Ok(()), |rank| pool.fill(&rank.ctx, UNDER_WAY, if travel { UNDER_WAY } else { 0 }))?;
         let upload = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
         let times = Times { open: start.elapsed().as_secs_f64() - upload, upload, ..Times::default() };
-        let mut all = Self { columns, kind, panels, ranks, rows: (0..n).collect(), times };
+        let mut all = Self { columns, kind, panels, ranks, pool, rows: (0..n).collect(), times };
         let start = Instant::now();
         let found = all.factorise()?;
         let of_panels = all.ranks.iter_mut().map(Rank::finish).sum::<Result<f64>>()?;
+        all.pool = Pool::new(columns.room(0));
         all.times.factorise = start.elapsed().as_secs_f64();
         all.times.panels += of_panels;
         Ok(found.map(|()| all))
@@ -107,98 +106,86 @@ impl<T: Element> Devices<T> {
 
     fn factorise(&mut self) -> Result<StdResult<(), usize>> {
         let columns = self.columns;
-        let mut coming = self.ranks[0].start_panel(0, self.panels)?;
+        let mut coming = Some(self.ranks[0].start_panel(0, self.panels, &mut self.pool)?);
         for j in 0..columns.blocks() {
-            let (panel, moves) = match self.panel(j, coming)? {
+            let Some(panel) = coming.take() else { break };
+            let (panel, moves) = match self.panel(j, panel)? {
                 Ok(found) => found,
                 Err(column) => return Ok(Err(column)),
             };
             // whoever has the next panel begins with that
-            let (owner, next) = (columns.owner(j), j + 1);
-            let ahead = columns.owner(next);
             let mut order: Vec<usize> = (0..columns.ranks).collect();
-            order.swap(0, ahead);
-            let mut read = None;
+            order.swap(0, columns.owner(j + 1));
             for rank in order {
-                if rank != owner {
-                    self.send(rank, j, &panel, &moves)?;
+                if let Some(panel) = panel.as_ref().filter(|_| rank != columns.owner(j)) {
+                    self.ranks[rank].send(j, columns.room(j).panel(), Arc::clone(panel), 0)?;
                 }
-                let panels = self.panels;
-                let rank_of = &mut self.ranks[rank];
-                rank_of.begin(j, panels, moves.len())?;
-                let mine = rank_of.behind_block(j);
-                if next < columns.blocks() && rank == ahead {
-                    let width = columns.width(next);
-                    rank_of.update(j, panels, 0, width)?;
-                    // where the groups of a panel wait for each other, they are to be there before those of the product
-                    let ready = rank_of.ctx.marker()?;
-                    read = Some(rank_of.start_panel(next, panels)?);
-                    rank_of.update_beside(&ready, j, panels, width, mine - width)?;
-                } else {
-                    rank_of.update(j, panels, 0, mine)?;
-                }
-                rank_of.end(j)?;
-            }
-            if let Some(memory) = Arc::into_inner(panel) {
-                self.ranks[owner].keep(memory);
-            }
-            match read {
-                Some(read) => coming = read,
-                None => break,
+                coming = coming.or(self.ranks[rank].step(j, self.panels, moves, &mut self.pool)?);
             }
         }
         Ok(Ok(()))
     }
 
-    /// Waits for what the host needs of the panel of block `j`, does the host's part, and lets the owner have it; gives the panel, if others
-    /// need it, with the rows that moved.
-    fn panel(&mut self, j: usize, coming: PendingRead<Pinned<T>>) -> Result<StdResult<Panel<T>, usize>> {
+    /// Waits for what the host needs of the panel of block `j`, does the host's part, and lets all ranks have what belongs to the diagonal
+    /// block; gives the panel, if others than its owner need it, and how many rows moved.
+    fn panel(&mut self, j: usize, mut coming: Coming<T>) -> Result<StdResult<(Option<Shared<T>>, usize), usize>> {
         let columns = self.columns;
         let (first, room, owner) = (columns.first(j), columns.room(j), columns.owner(j));
-        let mut memory = self.wait(owner, coming)?;
-        if self.panels == Panels::OfDevice && is_refused(&memory) {
+        let mut head = match coming.head.take() {
+            Some(head) => self.wait(owner, head)?,
+            None => self.pool.head(&self.ranks[owner].ctx)?,
+        };
+        if self.panels == Panels::OfDevice && is_refused(&head) {
             log::warn!("{}: not all work-groups run at once; the host factorises panels", self.names()[owner]);
             self.panels = Panels::OfHost;
-            self.ranks.iter_mut().try_for_each(|rank| rank.pin(Panels::OfHost))?;
-            let coming = self.ranks[owner].start_panel(j, self.panels)?;
-            memory = self.wait(owner, coming)?;
+            coming = self.ranks[owner].start_panel(j, self.panels, &mut self.pool)?;
+        }
+        let mut panel = None;
+        if self.panels == Panels::OfHost {
+            panel = coming.panel.take().map(|coming| self.wait(owner, coming)).transpose()?;
         }
         let start = Instant::now();
-        let (found, sent) = match self.panels {
-            Panels::OfHost => (panel::lu(&mut memory[room.panel()], room), room.lower().start..room.panel().end),
-            Panels::OfDevice => (panel::moves_told(&memory[room.told()], room.m), room.lower().start..room.upper().end),
-            Panels::Definite => {
-                let found = panel::cholesky(&mut memory[room.block()], room.w);
-                (found.map(|()| Vec::new()), room.block().start..room.upper().end)
+        let found = match (self.panels, &mut panel) {
+            (Panels::OfHost, Some(panel)) => {
+                let found = panel::lu(&mut panel[..room.m * room.w], room);
+                let rows = panel.chunks_exact(room.m).map(|column| &column[..room.w]);
+                head[room.block()].chunks_exact_mut(room.w).zip(rows).for_each(|(to, rows)| to.copy_from_slice(rows));
+                found
             }
+            (Panels::Definite, _) => panel::cholesky(&mut head[room.block()], room.w).map(|()| Vec::new()),
+            _ => panel::moves_told(&head[room.told()], room.m),
         };
         let moves = match found {
             Ok(moves) => moves,
             Err(column) => return Ok(Err(first + column)),
         };
-        let (before, rest) = memory.split_at_mut(room.lower().start);
-        let (inverses, behind) = rest.split_at_mut(2 * room.w * room.w);
-        let (lower, upper) = inverses.split_at_mut(room.w * room.w);
-        let (factors, rows) = if self.panels == Panels::OfHost {
-            (&behind[..room.m * room.w], room.m)
-        } else {
-            (&before[room.block()], room.w)
-        };
-        panel::inverses(factors, Room { m: rows, ..room }, self.panels != Panels::Definite, lower, upper);
+        panel::inverses(&mut head, room, self.panels != Panels::Definite);
+        self.times.panels += start.elapsed().as_secs_f64();
         let from: Vec<usize> = moves.iter().map(|&[_, from]| self.rows[first + from as usize]).collect();
         moves.iter().zip(from).for_each(|(&[to, _], row)| self.rows[first + to as usize] = row);
-        self.times.panels += start.elapsed().as_secs_f64();
 
-        let mut memory = Arc::new(memory);
-        self.ranks[owner].send(j, Arc::clone(&memory), sent, &moves)?;
+        let head = self.pool.share(head);
+        let begin = if self.panels == Panels::Definite { room.block().start } else { room.lower().start };
+        let part = begin..room.upper().end;
+        for rank in &mut self.ranks {
+            rank.send(j, part.clone(), Arc::clone(&head), part.start)?;
+            rank.send_moves(j, &moves)?;
+        }
         if self.panels == Panels::Definite {
             self.ranks[owner].complete(j)?;
             if columns.ranks > 1 {
-                let coming = self.ranks[owner].read_panel(j)?;
-                memory = Arc::new(self.wait(owner, coming)?);
+                let memory = self.pool.panel(&self.ranks[owner].ctx)?;
+                coming.panel = Some(self.ranks[owner].read(j, room.panel(), memory)?);
             }
         }
-        Ok(Ok((memory, moves)))
+        if let Some(coming) = coming.panel {
+            panel = Some(self.wait(owner, coming)?);
+        }
+        let panel = panel.map(|panel| self.pool.share(panel));
+        if let Some(panel) = panel.as_ref().filter(|_| self.panels == Panels::OfHost) {
+            self.ranks[owner].send(j, room.panel(), Arc::clone(panel), 0)?;
+        }
+        Ok(Ok((panel, moves.len())))
     }
 
     fn wait(&mut self, rank: usize, coming: PendingRead<Pinned<T>>) -> Result<Pinned<T>> {
@@ -206,16 +193,6 @@ impl<T: Element> Devices<T> {
         let memory = coming.wait(&self.ranks[rank].ctx)?;
         self.times.waits += start.elapsed().as_secs_f64();
         Ok(memory)
-    }
-
-    /// Sends a panel to a rank that has not made it, from memory of its own.
-    fn send(&mut self, rank: usize, j: usize, panel: &Arc<Pinned<T>>, moves: &[[u32; 2]]) -> Result<()> {
-        let rank = &mut self.ranks[rank];
-        let mut copy = rank.memory()?;
-        let all = self.columns.room(j).lower().start..self.columns.room(j).panel().end;
-        let pieces = panel[all.clone()].par_chunks(CHUNK);
-        copy[all.clone()].par_chunks_mut(CHUNK).zip(pieces).for_each(|(to, from)| to.copy_from_slice(from));
-        rank.send(j, Arc::new(copy), all, moves)
     }
 
     /// x = A⁻¹ b in place, column by column. The right-hand sides go from one device to the next with the blocks.

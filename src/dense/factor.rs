@@ -23,8 +23,9 @@ named! {
 
 /// With [`Choice::Auto`], matrices of a smaller order stay on the host, which takes less for them than a device to open;
 const LEAST_ON_GPU: usize = 2048;
-/// larger ones go to as few GPUs as have memory for them, of which so much is theirs: panels are made one after the other, and sending one
-/// to another GPU takes as long as making it.
+/// larger ones go to a GPU for each of so many columns, as panels are made one after the other and travel in between,
+const COLUMNS_OF_A_GPU: usize = 12_288;
+/// or to as many more as have memory for them, of which so much is theirs.
 const SHARE_OF_MEMORY: f64 = 0.8;
 
 /// The factors of a dense matrix, on the host or on devices, for any number of right-hand sides.
@@ -58,8 +59,8 @@ enum Place<T: Element> {
 }
 
 impl<T: Element> Factor<T> {
-    /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least, as
-    /// few as have memory for it. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
+    /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least: one
+    /// for each 12,288 columns, and as many more as its memory takes. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
     /// 8 n² / P, and some 5 kB a row more.
     ///
     /// # Errors
@@ -192,8 +193,8 @@ pub(crate) fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<I
         let room = |device: &Info| (SHARE_OF_MEMORY * device.memory_bytes as f64).min(device.max_buffer_bytes as f64);
         let fit =
             |count: &usize| devices[..*count].iter().map(room).fold(f64::INFINITY, f64::min) * *count as f64 >= bytes;
-        let enough = (1..=devices.len()).find(fit);
-        devices.truncate(enough.unwrap_or(usize::MAX));
+        let enough = (n / COLUMNS_OF_A_GPU).max(1).min(devices.len());
+        devices.truncate((enough..=devices.len()).find(fit).unwrap_or(usize::MAX));
     }
     Ok(devices)
 }

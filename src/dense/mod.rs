@@ -42,6 +42,7 @@ mod factor;
 mod host;
 mod matrix;
 mod panel;
+mod pool;
 mod rank;
 mod refine;
 mod room;

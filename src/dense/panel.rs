@@ -87,16 +87,13 @@ fn has_pivots<T: Element>(panel: MatRef<'_, T>, is_good: impl Fn(f64) -> bool) -
     (0..panel.ncols().min(panel.nrows())).find(|k| !is_pivot(k)).map_or(Ok(()), Err)
 }
 
-/// L⁻¹ and U⁻¹, or L⁻¹ and L⁻ᵀ, of the factors in the first w of m rows, into w² elements each; the diagonal of L is that of ones if it
-/// `is_unit`. 2 w³ / 3 flops.
-pub(super) fn inverses<T: Element>(
-    factors: &[T],
-    Room { m, w }: Room,
-    is_unit: bool,
-    lower: &mut [T],
-    upper: &mut [T],
-) {
-    let block = MatRef::from_column_major_slice(factors, m, w).subrows(0, w);
+/// L⁻¹ and U⁻¹, or L⁻¹ and L⁻ᵀ, of the factors of the diagonal block, to their places; the diagonal of L is that of ones if it `is_unit`.
+/// 2 w³ / 3 flops.
+pub(super) fn inverses<T: Element>(head: &mut [T], room: Room, is_unit: bool) {
+    let w = room.w;
+    let (before, rest) = head.split_at_mut(room.lower().start);
+    let block = MatRef::from_column_major_slice(&before[room.block()], w, w);
+    let (lower, upper) = rest[..2 * w * w].split_at_mut(w * w);
     let [mut lower, mut upper] = [lower, upper].map(|to| {
         to.fill(T::default());
         MatMut::from_column_major_slice_mut(to, w, w)

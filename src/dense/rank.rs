@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::columns::Columns;
 use super::element::Element;
+use super::pool::{Coming, Pool};
 use super::room::Room;
 use crate::device::{Context, DeviceVec, Event, Info, PendingRead, PendingWrite, Pinned, Queue};
 use crate::error::Result;
@@ -32,8 +33,6 @@ pub(super) struct Rank<T: Element> {
     pub(super) ctx: Context,
     /// For products beside a panel.
     beside: Context,
-    /// The last of them, if the other queue has not been told to wait for it.
-    product: Option<Event>,
     gemm: Gemm<T>,
     kernels: DenseKernels<T>,
     lu: Option<LuPanel<T>>,
@@ -50,11 +49,8 @@ pub(super) struct Rank<T: Element> {
     strip: DeviceVec<T>,
     /// When what reads the panels is done.
     used: [Option<Event>; 2],
-    /// What the host sends and gets, of so many elements.
-    pinned: Vec<Pinned<T>>,
-    travelling: usize,
-    sent: Vec<(PendingWrite, Arc<Pinned<T>>)>,
-    sent_moves: Vec<PendingWrite>,
+    /// What the host has sent.
+    sent: Vec<PendingWrite>,
     /// How long it took to get its columns.
     pub(super) upload: Duration,
     /// Of a solve.
@@ -100,15 +96,11 @@ impl<T: Element> Rank<T> {
             panels: [DeviceVec::uninit(&ctx, room, "a panel")?, DeviceVec::uninit(&ctx, room, "a panel")?],
             moves: [DeviceVec::uninit(&ctx, 4 * block, "moves")?, DeviceVec::uninit(&ctx, 4 * block, "moves")?],
             strip: DeviceVec::uninit(&ctx, block * mine, "rows of U")?,
-            pinned: Vec::new(),
-            travelling: 0,
             used: [None, None],
             sent: Vec::new(),
-            sent_moves: Vec::new(),
             x: None,
             upload,
             beside: ctx.beside()?,
-            product: None,
             ctx,
             gemm,
             kernels,
@@ -138,7 +130,7 @@ impl<T: Element> Rank<T> {
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn start_panel(&mut self, j: usize, panels: Panels) -> Result<PendingRead<Pinned<T>>> {
+    pub(super) fn start_panel(&mut self, j: usize, panels: Panels, pool: &mut Pool<T>) -> Result<Coming<T>> {
         let room = self.columns.room(j);
         let Room { m, w } = room;
         let own = self.own_block(self.columns.first(j), self.columns.place(j));
@@ -153,24 +145,21 @@ impl<T: Element> Rank<T> {
             }
             _ => self.kernels.copy(&self.ctx, [m, w], own, self.part(j, room.panel(), m))?,
         }
-        let has_all = panels == Panels::OfHost || panels == Panels::OfDevice && self.columns.ranks > 1;
-        self.read(j, if has_all { room.panel().end } else { room.block().end })
+        let head = (panels != Panels::OfHost).then(|| self.read(j, 0..room.block().end, pool.head(&self.ctx)?));
+        let has_panel = panels == Panels::OfHost || panels == Panels::OfDevice && self.columns.ranks > 1;
+        let panel = has_panel.then(|| self.read(j, room.panel(), pool.panel(&self.ctx)?));
+        Ok(Coming { head: head.transpose()?, panel: panel.transpose()? })
     }
 
-    /// Starts to send the panel of block `j` to the host, which [has been completed](Self::complete).
+    /// Starts to send a part of the panel of block `j` to the host once all is done that is in the queue.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn read_panel(&mut self, j: usize) -> Result<PendingRead<Pinned<T>>> {
-        self.read(j, self.columns.room(j).panel().end)
-    }
-
-    fn read(&mut self, j: usize, end: usize) -> Result<PendingRead<Pinned<T>>> {
+    pub(super) fn read(&self, j: usize, part: Range<usize>, to: Pinned<T>) -> Result<PendingRead<Pinned<T>>> {
         let ready = self.ctx.marker()?;
         self.ctx.flush(Queue::Compute)?;
-        let memory = self.pinned_memory()?;
-        let pieces = [(&self.panels[j % 2], 0..end)];
-        let read = DeviceVec::start_reads(&self.ctx, Queue::Transfer, &pieces, memory, Some(&ready), "a panel")?;
+        let pieces = [(&self.panels[j % 2], part)];
+        let read = DeviceVec::start_reads(&self.ctx, Queue::Transfer, &pieces, to, Some(&ready), "a panel")?;
         self.ctx.flush(Queue::Transfer)?;
         Ok(read)
     }
@@ -191,110 +180,126 @@ impl<T: Element> Rank<T> {
         self.gemm.launch(&self.ctx, [m - w, w, w], factors, product, below, None)
     }
 
-    /// Memory for a panel on its way to this rank.
+    /// Lets the device have elements for a part of the panel of block `j`.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn memory(&mut self) -> Result<Pinned<T>> {
-        self.take_back();
-        self.pinned_memory()
-    }
-
-    /// Makes memory for what travels, as the driver would else do while kernels wait.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(super) fn pin(&mut self, panels: Panels) -> Result<()> {
-        let stays = self.columns.ranks == 1 && panels != Panels::OfHost;
-        self.travelling = if stays { self.columns.room(0).upper().end } else { self.panels[0].len() };
-        self.pinned = vec![Pinned::zeros(&self.ctx, self.travelling)?, Pinned::zeros(&self.ctx, self.travelling)?];
-        Ok(())
-    }
-
-    fn pinned_memory(&mut self) -> Result<Pinned<T>> {
-        // what was made for less is of no use any more
-        self.pinned.retain(|memory| memory.len() >= self.travelling);
-        match self.pinned.pop() {
-            Some(memory) => Ok(memory),
-            None => Pinned::zeros(&self.ctx, self.travelling),
-        }
-    }
-
-    /// Waits for what was sent.
-    fn take_back(&mut self) {
-        self.sent_moves.clear();
-        for (write, memory) in self.sent.drain(..) {
-            drop(write);
-            self.pinned.extend(Arc::into_inner(memory));
-        }
-    }
-
-    /// Takes back memory that nobody needs any more.
-    pub(super) fn keep(&mut self, memory: Pinned<T>) {
-        self.pinned.push(memory);
-    }
-
-    /// Lets the device have a part of the panel of block `j`, which is its own or factorised, and the rows that moved for its pivots.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(super) fn send(
-        &mut self,
-        j: usize,
-        panel: Arc<Pinned<T>>,
-        part: Range<usize>,
-        moves: &[[u32; 2]],
-    ) -> Result<()> {
-        self.take_back();
-        if let Some(used) = self.used[j % 2].take() {
-            self.ctx.wait(&used, "a panel")?;
-        }
+    pub(super) fn send(&mut self, j: usize, part: Range<usize>, from: Arc<Pinned<T>>, at: usize) -> Result<()> {
+        self.free(j)?;
         let (ctx, queue) = (&self.ctx, Queue::Transfer);
-        let write = self.panels[j % 2].start_write(ctx, queue, part.start, Arc::clone(&panel), part)?;
+        let elements = at..at + part.len();
+        let write = self.panels[j % 2].start_write(ctx, queue, part.start, from, elements)?;
         ctx.compute_after(std::slice::from_ref(&write))?;
-        self.sent.push((write, panel));
-        if !moves.is_empty() {
-            let moves: Arc<Vec<u32>> = Arc::new(moves.iter().flatten().copied().collect());
-            let all = 0..moves.len();
-            let write = self.moves[j % 2].start_write(ctx, queue, 0, moves, all)?;
-            ctx.compute_after(std::slice::from_ref(&write))?;
-            self.sent_moves.push(write);
-        }
+        self.sent.push(write);
         self.ctx.flush(Queue::Transfer)
     }
 
-    /// Takes part in step `j` with the panel that was [sent](Self::send): moves rows, keeps the panel if it is its own, and makes U of the
-    /// rows of the panel.
+    /// Lets it have the rows that moved for the pivots of block `j`.
     ///
     /// # Errors
     /// A failing device.
-    pub(super) fn begin(&mut self, j: usize, panels: Panels, moves: usize) -> Result<()> {
-        let Self { ctx, gemm, kernels, columns, .. } = &*self;
-        let (first, room) = (columns.first(j), columns.room(j));
-        let (Room { m, w }, mine) = (room, columns.of_rank(self.rank));
-        let panel = self.part(j, room.panel(), m);
-        let is_own = columns.owner(j) == self.rank;
-        let (place, next) = (columns.place(j), self.next_place(j));
-        let skip = if is_own { place..place + w } else { 0..0 };
-        kernels.move_rows(ctx, [m, mine], skip, (&self.moves[j % 2], moves), self.own_block(first, 0))?;
-        if is_own {
-            kernels.copy(ctx, [m, w], panel, self.own_block(first, place))?;
-            let to = Block { array: &self.inverses, at: 2 * columns.block * place, ld: w };
-            kernels.copy(ctx, [w, 2 * w], self.part(j, room.lower(), w), to)?;
-        }
-        let rest = mine - next;
-        if rest == 0 {
+    pub(super) fn send_moves(&mut self, j: usize, moves: &[[u32; 2]]) -> Result<()> {
+        self.free(j)?;
+        if moves.is_empty() {
             return Ok(());
         }
-        let (strip, above) = (Block { array: &self.strip, at: 0, ld: w }, self.own_block(first, next));
-        if panels == Panels::Definite {
-            let lower = Lower { first: self.lower(j).first + w, ..self.lower(j) };
-            kernels.mirror(ctx, [w, rest], lower, panel, strip)?;
-        } else {
-            let factors = (T::from_f64(1.0), T::from_f64(0.0));
-            gemm.launch(ctx, [w, rest, w], factors, (self.part(j, room.lower(), w), above), strip, None)?;
+        let (ctx, queue) = (&self.ctx, Queue::Transfer);
+        let moves: Arc<Vec<u32>> = Arc::new(moves.iter().flatten().copied().collect());
+        let all = 0..moves.len();
+        let write = self.moves[j % 2].start_write(ctx, queue, 0, moves, all)?;
+        ctx.compute_after(std::slice::from_ref(&write))?;
+        self.sent.push(write);
+        Ok(())
+    }
+
+    /// Waits until nothing reads the last panel that was in the place of that of block `j`.
+    fn free(&mut self, j: usize) -> Result<()> {
+        match self.used[j % 2].take() {
+            Some(used) => {
+                // what was sent for it is there
+                self.sent.clear();
+                self.ctx.wait(&used, "a panel")
+            }
+            None => Ok(()),
         }
-        kernels.copy(ctx, [w, rest], strip, above)
+    }
+
+    /// Takes part in step `j` with a panel that was [sent](Self::send), beyond block `next`, if it has that; this comes first, so that its panel is
+    /// on its way while products run.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn step(
+        &mut self,
+        j: usize,
+        panels: Panels,
+        moves: usize,
+        pool: &mut Pool<T>,
+    ) -> Result<Option<Coming<T>>> {
+        let (next, behind) = (j + 1, self.next_place(j));
+        let mine = self.columns.of_rank(self.rank);
+        if next == self.columns.blocks() || self.columns.owner(next) != self.rank {
+            self.advance(&self.ctx, j, panels, moves, behind..mine)?;
+            self.settle(&self.ctx, j, moves)?;
+            self.used[j % 2] = Some(self.ctx.marker()?);
+            self.ctx.flush(Queue::Compute)?;
+            return Ok(None);
+        }
+        let rest = behind + self.columns.width(next);
+        self.advance(&self.ctx, j, panels, moves, behind..rest)?;
+        // where the groups of a panel wait for each other, they are to be there before those of the product
+        let ready = self.ctx.marker()?;
+        let coming = self.start_panel(next, panels, pool)?;
+        let beside = &self.beside;
+        beside.compute_after_event(&ready)?;
+        self.advance(beside, j, panels, moves, rest..mine)?;
+        self.settle(beside, j, moves)?;
+        let done = beside.marker()?;
+        beside.flush(Queue::Compute)?;
+        self.ctx.compute_after_event(&done)?;
+        self.used[j % 2] = Some(done);
+        Ok(Some(coming))
+    }
+
+    /// In some of its columns behind block `j`: moves rows, makes U of the rows of the panel, and takes L U from those below.
+    fn advance(&self, ctx: &Context, j: usize, panels: Panels, moves: usize, own: Range<usize>) -> Result<()> {
+        if own.is_empty() {
+            return Ok(());
+        }
+        let Self { gemm, kernels, columns, .. } = self;
+        let (first, room) = (columns.first(j), columns.room(j));
+        let (Room { m, w }, count, skip) = (room, own.len(), own.start - self.next_place(j));
+        let (panel, above) = (self.part(j, room.panel(), m), self.own_block(first, own.start));
+        let strip = Block { array: &self.strip, at: skip * w, ld: w };
+        let lower = self.lower(j, skip);
+        let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
+        kernels.move_rows(ctx, [m, count], (&self.moves[j % 2], moves), above)?;
+        if panels == Panels::Definite {
+            let lower = Lower { first: lower.first + w, ..lower };
+            kernels.mirror(ctx, [w, count], lower, panel, strip)?;
+        } else {
+            gemm.launch(ctx, [w, count, w], (one, zero), (self.part(j, room.lower(), w), above), strip, None)?;
+        }
+        kernels.copy(ctx, [w, count], strip, above)?;
+        let below = Block { at: panel.at + w, ..panel };
+        let lower = Some(lower).filter(|_| panels == Panels::Definite);
+        let c = self.own_block(first + w, own.start);
+        gemm.launch(ctx, [m - w, count, w], (T::from_f64(-1.0), one), (below, strip), c, lower)
+    }
+
+    /// Moves rows of L in its columns before block `j`, and keeps the panel if that is its own.
+    fn settle(&self, ctx: &Context, j: usize, moves: usize) -> Result<()> {
+        let Self { kernels, columns, .. } = self;
+        let (first, room) = (columns.first(j), columns.room(j));
+        let (Room { m, w }, is_own, next) = (room, columns.owner(j) == self.rank, self.next_place(j));
+        let before = if is_own { columns.place(j) } else { next };
+        kernels.move_rows(ctx, [m, before], (&self.moves[j % 2], moves), self.own_block(first, 0))?;
+        if is_own {
+            kernels.copy(ctx, [m, w], self.part(j, room.panel(), m), self.own_block(first, before))?;
+            let to = Block { array: &self.inverses, at: 2 * columns.block * before, ld: w };
+            kernels.copy(ctx, [w, 2 * w], self.part(j, room.lower(), w), to)?;
+        }
+        Ok(())
     }
 
     /// The first column of its own behind block `j`.
@@ -303,66 +308,11 @@ impl<T: Element> Rank<T> {
         if next < self.columns.blocks() { self.columns.place(next) } else { self.columns.of_rank(self.rank) }
     }
 
-    /// Where its columns behind block `j` are among all, from the end of that block on.
-    fn lower(&self, j: usize) -> Lower {
+    /// Where its columns behind block `j` but the first `skip`, which are whole blocks, are among all, from the end of that block on.
+    fn lower(&self, j: usize, skip: usize) -> Lower {
         let Columns { block, ranks, .. } = self.columns;
-        let next = self.columns.next_of(self.rank, j);
-        Lower { block, stride: block * ranks, first: (next - j - 1) * block }
-    }
-
-    /// A −= L U below the panel of block `j`, in `count` of its own columns behind it but the first `skip`.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(super) fn update(&self, j: usize, panels: Panels, skip: usize, count: usize) -> Result<()> {
-        self.update_in(&self.ctx, j, panels, skip, count)
-    }
-
-    /// The same once `ready` is done, beside what is in the queue behind that, up to the [end](Self::end) of the step.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(super) fn update_beside(
-        &mut self,
-        ready: &Event,
-        j: usize,
-        panels: Panels,
-        skip: usize,
-        count: usize,
-    ) -> Result<()> {
-        self.beside.compute_after_event(ready)?;
-        self.update_in(&self.beside, j, panels, skip, count)?;
-        self.product = Some(self.beside.marker()?);
-        self.beside.flush(Queue::Compute)
-    }
-
-    fn update_in(&self, ctx: &Context, j: usize, panels: Panels, skip: usize, count: usize) -> Result<()> {
-        let (first, room) = (self.columns.first(j), self.columns.room(j));
-        let (Room { m, w }, place) = (room, self.next_place(j) + skip);
-        let panel = self.part(j, room.panel(), m);
-        let below = Block { at: panel.at + w, ..panel };
-        let right = Block { array: &self.strip, at: skip * w, ld: w };
-        let lower = self.lower(j);
-        // a block of its own that was skipped
-        let lower = Lower { first: lower.first + skip / lower.block * lower.stride, ..lower };
-        let lower = Some(lower).filter(|_| panels == Panels::Definite);
-        let factors = (T::from_f64(-1.0), T::from_f64(1.0));
-        self.gemm.launch(ctx, [m - w, count, w], factors, (below, right), self.own_block(first + w, place), lower)
-    }
-
-    /// Its own columns behind block `j`.
-    pub(super) fn behind_block(&self, j: usize) -> usize {
-        self.columns.of_rank(self.rank) - self.next_place(j)
-    }
-
-    /// Ends step `j`: from then on the place of its panel is free.
-    ///
-    /// # Errors
-    /// A failing device.
-    pub(super) fn end(&mut self, j: usize) -> Result<()> {
-        self.product.take().map_or(Ok(()), |product| self.ctx.compute_after_event(&product))?;
-        self.used[j % 2] = Some(self.ctx.marker()?);
-        self.ctx.flush(Queue::Compute)
+        let (next, stride) = (self.columns.next_of(self.rank, j), block * ranks);
+        Lower { block, stride, first: (next - j - 1) * block + skip / block * stride }
     }
 
     /// Waits for all, and lets go of what only a factorisation needs. Gives the seconds that it took for panels.
@@ -370,9 +320,8 @@ impl<T: Element> Rank<T> {
     /// # Errors
     /// A failing device.
     pub(super) fn finish(&mut self) -> Result<f64> {
-        self.take_back();
+        self.sent.clear();
         self.ctx.finish()?;
-        self.pinned.clear();
         self.lu = None;
         self.ctx.set_timing(None)?;
         let timed = self.ctx.take_timed(0)?;

@@ -93,8 +93,7 @@ impl<T: Real> DenseKernels<T> {
         unsafe { launch(ctx, &self.mirror, self.grid(rows * cols), &args) }
     }
 
-    /// Moves rows of X, which has so many rows and columns, but for the columns in `skip`: each of `moves` has the number of a row, and of
-    /// that which comes there.
+    /// Moves rows of X, which has so many rows and columns: each of `moves` has the number of a row, and of that which comes there.
     ///
     /// # Errors
     /// A failing device.
@@ -105,7 +104,6 @@ impl<T: Real> DenseKernels<T> {
         &self,
         ctx: &Context,
         [rows, cols]: [usize; 2],
-        skip: std::ops::Range<usize>,
         (moves, many): (&DeviceVec<u32>, usize),
         x: Block<'_, T>,
     ) -> Result<()> {
@@ -113,10 +111,10 @@ impl<T: Real> DenseKernels<T> {
         if rows == 0 || cols == 0 || many == 0 {
             return Ok(());
         }
-        let [n, skip, skip_end, many, ldx] = [cols, skip.start, skip.end, many, x.ld].map(count);
+        let [n, many, ldx] = [cols, many, x.ld].map(count);
         let x_at = x.at as u64;
         let grid = Grid { groups: cols.min(self.max_groups.saturating_mul(4)), group_size: self.group_size };
-        let args: [&dyn Argument; 8] = [&n, &skip, &skip_end, &many, moves, x.array, &x_at, &ldx];
+        let args: [&dyn Argument; 6] = [&n, &many, moves, x.array, &x_at, &ldx];
         // SAFETY: types as declared in the file; the block is in its array, and who made the moves vouches for them.
         unsafe { launch(ctx, &self.move_rows, grid, &args) }
     }
