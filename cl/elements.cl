@@ -12,6 +12,9 @@
  *   COORDINATES            1 for an array of float4 or double4 (PLACE), 2 for two of float4 whose sum they are
  *   SCALED                 1 if the system is scaled: x and y are multiplied by `scale`
  *   SPRINGS                1 if rows have entries beside those of elements
+ *   BY_BLOCKS              1 for the kernels of blocks, 0 for those of colours
+ *   UNROLLED               1 where loops over an element are to be unrolled, so that its arrays are in registers; 0 where compilers take long
+ *                          for that, and gain nothing
  *
  * Two ways to add up what elements give to a node:
  *
@@ -24,6 +27,12 @@
  */
 
 typedef JOIN(PLACE, 4) place4;
+
+#if UNROLLED
+#define UNROLL_ELEMENT(times) UNROLL_BY(times)
+#else
+#define UNROLL_ELEMENT(times) UNROLL_BY(1)
+#endif
 
 __constant real slopes[POINTS][NODES][DIM] = SLOPES;
 __constant real weights[POINTS] = WEIGHTS;
@@ -38,27 +47,27 @@ __constant real weights[POINTS] = WEIGHTS;
 #define IS_KNOWN(word, a) ((word) >> (NODE_BITS + (a)) & 1)
 
 #if COORDINATES == 2
-#define COORDINATES_ARGS __global const place4 *restrict places, __global const place4 *restrict places_low
-#define COORDINATES_PASS places, places_low
-#define DIFFERENCE(n, m) ((places[n] - places[m]) + (places_low[n] - places_low[m]))
+#define DIFFERENCE(n, m) ((PLACES[n] - PLACES[m]) + (PLACES_LOW[n] - PLACES_LOW[m]))
 #else
-#define COORDINATES_ARGS __global const place4 *restrict places
-#define COORDINATES_PASS places
-#define DIFFERENCE(n, m) (places[n] - places[m])
+#define DIFFERENCE(n, m) (to_real4(PLACES[n]) - to_real4(PLACES[m]))
 #endif
-#define FIXED_ARGS COORDINATES_ARGS, __global const real *restrict materials, __global const real *restrict scale
-#define FIXED_PASS COORDINATES_PASS, materials, scale
+#define to_real4 JOIN(convert_, JOIN(REAL, 4))
+#define PLACES ((__global const place4 *)places)
+#define PLACES_LOW ((__global const place4 *)places_low)
+#define FIXED_ARGS                                                                                                     \
+    __global const PLACE *restrict places, __global const PLACE *restrict places_low,                                  \
+        __global const real *restrict materials, __global const real *restrict scale
 
 /* Nodes relative to the first, of those that shape an element: numbers of nodes by NODE(n). */
 #define READ_SHAPE(at, NODE)                                                                                           \
-    UNROLL_BY(SHAPING)                                                                                                 \
+    UNROLL_ELEMENT(SHAPING)                                                                                                 \
     for (uint n = 1; n < SHAPING; n++) {                                                                               \
-        const place4 from_first = DIFFERENCE(NODE(n), NODE(0));                                                        \
-        at[n][0] = (real)from_first.s0;                                                                                \
-        at[n][1] = (real)from_first.s1;                                                                                \
-        at[n][DIM - 1] = DIM == 3 ? (real)from_first.s2 : (real)from_first.s1;                                         \
+        const real4 from_first = DIFFERENCE(NODE(n), NODE(0));                                                         \
+        at[n][0] = from_first.s0;                                                                                      \
+        at[n][1] = from_first.s1;                                                                                      \
+        at[n][DIM - 1] = DIM == 3 ? from_first.s2 : from_first.s1;                                                     \
     }                                                                                                                  \
-    UNROLL_BY(DIM)                                                                                                     \
+    UNROLL_ELEMENT(DIM)                                                                                                     \
     for (uint k = 0; k < DIM; k++)                                                                                     \
         at[0][k] = 0;
 
@@ -72,9 +81,9 @@ ALWAYS_INLINE real cofactors(const real j[DIM][DIM], real c[DIM][DIM])
     c[1][1] = j[0][0];
     return fma(j[0][0], c[0][0], j[0][1] * c[0][1]);
 #else
-    UNROLL_BY(DIM)
+    UNROLL_ELEMENT(DIM)
     for (uint a = 0; a < DIM; a++) {
-        UNROLL_BY(DIM)
+        UNROLL_ELEMENT(DIM)
         for (uint b = 0; b < DIM; b++) {
             const uint r = (a + 1) % 3, s = (a + 2) % 3, u = (b + 1) % 3, v = (b + 2) % 3;
             c[a][b] = fma(j[r][u], j[s][v], -j[r][v] * j[s][u]);
@@ -88,20 +97,20 @@ ALWAYS_INLINE real cofactors(const real j[DIM][DIM], real c[DIM][DIM])
 ALWAYS_INLINE void element_product(const real at[SHAPING][DIM], __global const real *material, const real u[ROWS],
                                    real q[ROWS])
 {
-    UNROLL_BY(ROWS)
+    UNROLL_ELEMENT(ROWS)
     for (uint i = 0; i < ROWS; i++)
         q[i] = 0;
     real c[DIM][DIM], determinant = 0;
-    UNROLL_BY(POINTS)
+    UNROLL_ELEMENT(POINTS)
     for (uint p = 0; p < POINTS; p++) {
         if (CURVED || p == 0) {
             real j[DIM][DIM];
-            UNROLL_BY(DIM)
+            UNROLL_ELEMENT(DIM)
             for (uint k = 0; k < DIM; k++) {
-                UNROLL_BY(DIM)
+                UNROLL_ELEMENT(DIM)
                 for (uint x = 0; x < DIM; x++) {
                     j[k][x] = CURVED ? (real)0 : at[CURVED ? 0 : k + 1][x];
-                    UNROLL_BY(NODES)
+                    UNROLL_ELEMENT(NODES)
                     for (uint n = 1; n < (CURVED ? NODES : 1); n++)
                         j[k][x] = fma(slopes[p][n][k], at[n][x], j[k][x]);
                 }
@@ -111,24 +120,24 @@ ALWAYS_INLINE void element_product(const real at[SHAPING][DIM], __global const r
         const real inverse = 1 / determinant;
         /* derivatives in the element: of unknown a, in direction k */
         real g[UNKNOWNS][DIM], f[UNKNOWNS][DIM];
-        UNROLL_BY(UNKNOWNS)
+        UNROLL_ELEMENT(UNKNOWNS)
         for (uint a = 0; a < UNKNOWNS; a++) {
-            UNROLL_BY(DIM)
+            UNROLL_ELEMENT(DIM)
             for (uint k = 0; k < DIM; k++) {
                 g[a][k] = 0;
-                UNROLL_BY(NODES)
+                UNROLL_ELEMENT(NODES)
                 for (uint n = 0; n < NODES; n++)
                     g[a][k] = fma(slopes[p][n][k], u[n * UNKNOWNS + a], g[a][k]);
             }
         }
         /* in space, */
         real h[UNKNOWNS][DIM];
-        UNROLL_BY(UNKNOWNS)
+        UNROLL_ELEMENT(UNKNOWNS)
         for (uint a = 0; a < UNKNOWNS; a++) {
-            UNROLL_BY(DIM)
+            UNROLL_ELEMENT(DIM)
             for (uint x = 0; x < DIM; x++) {
                 h[a][x] = 0;
-                UNROLL_BY(DIM)
+                UNROLL_ELEMENT(DIM)
                 for (uint k = 0; k < DIM; k++)
                     h[a][x] = fma(g[a][k], c[k][x], h[a][x]);
             }
@@ -138,37 +147,37 @@ ALWAYS_INLINE void element_product(const real at[SHAPING][DIM], __global const r
 #if ELASTIC
         const real times = weights[p] * inverse, lambda = material[0] * times, mu = material[1] * times;
         real trace = 0;
-        UNROLL_BY(DIM)
+        UNROLL_ELEMENT(DIM)
         for (uint x = 0; x < DIM; x++)
             trace += h[x][x];
-        UNROLL_BY(DIM)
+        UNROLL_ELEMENT(DIM)
         for (uint a = 0; a < DIM; a++) {
-            UNROLL_BY(DIM)
+            UNROLL_ELEMENT(DIM)
             for (uint x = 0; x < DIM; x++)
                 s[a][x] = fma(mu, h[a][x] + h[x][a], a == x ? lambda * trace : (real)0);
         }
 #else
         const real times = material[0] * weights[p] * inverse;
-        UNROLL_BY(DIM)
+        UNROLL_ELEMENT(DIM)
         for (uint x = 0; x < DIM; x++)
             s[0][x] = times * h[0][x];
 #endif
         /* and back */
-        UNROLL_BY(UNKNOWNS)
+        UNROLL_ELEMENT(UNKNOWNS)
         for (uint a = 0; a < UNKNOWNS; a++) {
-            UNROLL_BY(DIM)
+            UNROLL_ELEMENT(DIM)
             for (uint k = 0; k < DIM; k++) {
                 f[a][k] = 0;
-                UNROLL_BY(DIM)
+                UNROLL_ELEMENT(DIM)
                 for (uint x = 0; x < DIM; x++)
                     f[a][k] = fma(s[a][x], c[k][x], f[a][k]);
             }
         }
-        UNROLL_BY(NODES)
+        UNROLL_ELEMENT(NODES)
         for (uint n = 0; n < NODES; n++) {
-            UNROLL_BY(UNKNOWNS)
+            UNROLL_ELEMENT(UNKNOWNS)
             for (uint a = 0; a < UNKNOWNS; a++) {
-                UNROLL_BY(DIM)
+                UNROLL_ELEMENT(DIM)
                 for (uint k = 0; k < DIM; k++)
                     q[n * UNKNOWNS + a] = fma(slopes[p][n][k], f[a][k], q[n * UNKNOWNS + a]);
             }
@@ -180,10 +189,10 @@ ALWAYS_INLINE void element_product(const real at[SHAPING][DIM], __global const r
 ALWAYS_INLINE void stored_product(__global const real *matrix, uint apart, const real u[ROWS], real q[ROWS])
 {
     uint entry = 0;
-    UNROLL_BY(ROWS)
+    UNROLL_ELEMENT(ROWS)
     for (uint i = 0; i < ROWS; i++) {
         real sum = 0;
-        UNROLL_BY(ROWS)
+        UNROLL_ELEMENT(ROWS)
         for (uint j = 0; j <= i; j++, entry++) {
             const real k = matrix[(ulong)entry * apart];
             sum = fma(k, u[j], sum);
@@ -198,7 +207,7 @@ ALWAYS_INLINE void stored_product(__global const real *matrix, uint apart, const
 ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global const real *scale, __global const real *x,
                                __global const real *b, __global real *y, dots *s)
 {
-    UNROLL_BY(UNKNOWNS)
+    UNROLL_ELEMENT(UNKNOWNS)
     for (uint a = 0; a < UNKNOWNS; a++) {
         const uint row = NODE_OF(word) * UNKNOWNS + a;
         const real all = SCALED ? sum[a] * scale[row] : sum[a];
@@ -216,8 +225,9 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
  * at all, in this order; how many elements; and where its places in `sums` begin. Element e of block k has node
  * corners[k * GROUP_SIZE * NODES + n * GROUP_SIZE + e] of the block in place n; the products of its node l are in `lists`, from
  * ends[l - 1] to ends[l], as n * GROUP_SIZE + e. */
+#define HEAD 6
 #define BLOCKS_ARGS                                                                                                    \
-    uint first, uint last, __global const uint8 *restrict heads, __global const uint *restrict nodes,                  \
+    uint first, uint last, __global const uint *restrict heads, __global const uint *restrict nodes,                  \
         __global const ushort *restrict ends, __global const ushort *restrict lists,                                   \
         __global const ushort *restrict corners, __global const ushort *restrict regions,                              \
         __global const uint *restrict slots, __global real *sums, __global const real *restrict matrices, FIXED_ARGS
@@ -230,12 +240,12 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
 #define BLOCKS(mode, b, y, s)                                                                                          \
     const uint lane = get_local_id(0);                                                                                 \
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {                                         \
-        const uint8 head = heads[k];                                                                                   \
-        const uint begin = head.s0, inside = head.s1, own = head.s2, all = head.s3, count = head.s4;                   \
+        __global const uint *head = heads + HEAD * k;                                                                  \
+        const uint begin = head[0], inside = head[1], own = head[2], all = head[3], count = head[4], slot = head[5];   \
         for (uint l = lane; l < all; l += GROUP_SIZE) {                                                                \
             const uint word = nodes[begin + l];                                                                        \
             words[l] = word;                                                                                           \
-            UNROLL_BY(UNKNOWNS)                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 held[l * UNKNOWNS + a] = OF_ELEMENTS(word, a, x, scale);                                               \
         }                                                                                                              \
@@ -243,37 +253,37 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
         if (lane < count) {                                                                                            \
             real u[ROWS], q[ROWS];                                                                                     \
             uint of[NODES];                                                                                            \
-            UNROLL_BY(NODES)                                                                                           \
+            UNROLL_ELEMENT(NODES)                                                                                           \
             for (uint n = 0; n < NODES; n++) {                                                                         \
                 of[n] = corners[(k * NODES + n) * GROUP_SIZE + lane];                                                  \
-                UNROLL_BY(UNKNOWNS)                                                                                    \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
                 for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
                     u[n * UNKNOWNS + a] = held[of[n] * UNKNOWNS + a];                                                  \
             }                                                                                                          \
             ELEMENT(k * GROUP_SIZE + lane, OF_BLOCK, (ulong)k * (ROWS * (ROWS + 1) / 2) * GROUP_SIZE + lane, GROUP_SIZE)   \
-            UNROLL_BY(ROWS)                                                                                            \
+            UNROLL_ELEMENT(ROWS)                                                                                            \
             for (uint i = 0; i < ROWS; i++)                                                                            \
                 products[i * GROUP_SIZE + lane] = q[i];                                                                \
         }                                                                                                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
         for (uint l = lane; l < own; l += GROUP_SIZE) {                                                                \
             real sum[UNKNOWNS];                                                                                        \
-            UNROLL_BY(UNKNOWNS)                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 sum[a] = 0;                                                                                            \
             for (uint at = l > 0 ? ends[begin + l - 1] : 0; at < ends[begin + l]; at++) {                              \
                 const uint product = lists[k * NODES * GROUP_SIZE + at];                                               \
                 const uint n = product / GROUP_SIZE, e = product % GROUP_SIZE;                                         \
-                UNROLL_BY(UNKNOWNS)                                                                                    \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
                 for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
                     sum[a] += products[(n * UNKNOWNS + a) * GROUP_SIZE + e];                                           \
             }                                                                                                          \
             if (l < inside) {                                                                                          \
                 finish_node(mode, words[l], sum, scale, x, b, y, s);                                                   \
             } else {                                                                                                   \
-                UNROLL_BY(UNKNOWNS)                                                                                    \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
                 for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
-                    sums[slots[head.s5 + l - inside] * UNKNOWNS + a] = sum[a];                                         \
+                    sums[slots[slot + l - inside] * UNKNOWNS + a] = sum[a];                                         \
             }                                                                                                          \
         }                                                                                                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
@@ -291,6 +301,7 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
 #define OF_BLOCK(n) NODE_OF(words[of[n]])
 #define OF_COLOUR(n) NODE_OF(of[n])
 
+#if BY_BLOCKS
 KERNEL void blocks_store(BLOCKS_ARGS, __global const real *restrict x, __global real *restrict y)
 {
     BLOCKS_LOCAL
@@ -315,6 +326,8 @@ KERNEL void blocks_residual(BLOCKS_ARGS, __global const real *restrict x, __glob
     BLOCKS_LOCAL
     BLOCKS(ROWS_RESIDUAL, b, r, 0)
 }
+
+#endif
 
 /* Adds entries of springs to the sums of a node, which is entry k of the list: those of unknown a are from
  * spring_ends[k * UNKNOWNS + a - 1] on. */
@@ -342,11 +355,11 @@ KERNEL void blocks_residual(BLOCKS_ARGS, __global const real *restrict x, __glob
 #define SHARED(mode, b, y, s)                                                                                          \
     for (uint k = get_global_id(0); k < count; k += get_global_size(0)) {                                              \
         real sum[UNKNOWNS];                                                                                            \
-        UNROLL_BY(UNKNOWNS)                                                                                            \
+        UNROLL_ELEMENT(UNKNOWNS)                                                                                            \
         for (uint a = 0; a < UNKNOWNS; a++)                                                                            \
             sum[a] = 0;                                                                                                \
         for (uint at = k > 0 ? sum_ends[k - 1] : 0; at < sum_ends[k]; at++) {                                          \
-            UNROLL_BY(UNKNOWNS)                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 sum[a] += sums[at * UNKNOWNS + a];                                                                     \
         }                                                                                                              \
@@ -354,6 +367,7 @@ KERNEL void blocks_residual(BLOCKS_ARGS, __global const real *restrict x, __glob
         finish_node(mode, nodes[k], sum, scale, x, b, y, s);                                                           \
     }
 
+#if BY_BLOCKS
 KERNEL void shared_store(SHARED_ARGS, __global const real *restrict x, __global real *restrict y)
 {
     SHARED(ROWS_PRODUCT, x, y, 0)
@@ -376,6 +390,8 @@ KERNEL void shared_residual(SHARED_ARGS, __global const real *restrict x, __glob
     SHARED(ROWS_RESIDUAL, b, r, 0)
 }
 
+#else
+
 /* Elements `first` to `last` of `all` in the order of colours, which are of one colour: element e has node corners[n * all + e] in place n. */
 #define COLOUR_ARGS                                                                                                    \
     uint first, uint last, uint all, __global const uint *restrict corners, __global const ushort *restrict regions,   \
@@ -385,17 +401,17 @@ KERNEL void shared_residual(SHARED_ARGS, __global const real *restrict x, __glob
     for (uint e = first + get_global_id(0); e < last; e += get_global_size(0)) {                                       \
         real u[ROWS], q[ROWS];                                                                                         \
         uint of[NODES];                                                                                                \
-        UNROLL_BY(NODES)                                                                                               \
+        UNROLL_ELEMENT(NODES)                                                                                               \
         for (uint n = 0; n < NODES; n++) {                                                                             \
             of[n] = corners[(ulong)n * all + e];                                                                       \
-            UNROLL_BY(UNKNOWNS)                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 u[n * UNKNOWNS + a] = OF_ELEMENTS(of[n], a, x, scale);                                                 \
         }                                                                                                              \
         ELEMENT(e, OF_COLOUR, e, all)                                                                                  \
-        UNROLL_BY(NODES)                                                                                               \
+        UNROLL_ELEMENT(NODES)                                                                                               \
         for (uint n = 0; n < NODES; n++) {                                                                             \
-            UNROLL_BY(UNKNOWNS)                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 if (NODE_OF(of[n]) * UNKNOWNS < owned)                                                                 \
                     y[NODE_OF(of[n]) * UNKNOWNS + a] += q[n * UNKNOWNS + a];                                           \
@@ -447,7 +463,7 @@ KERNEL void zero_residual(uint count, __global const real *restrict x, __global 
 #define SUMMED(mode, b, y, s)                                                                                          \
     for (uint k = get_global_id(0); k < count; k += get_global_size(0)) {                                              \
         real sum[UNKNOWNS];                                                                                            \
-        UNROLL_BY(UNKNOWNS)                                                                                            \
+        UNROLL_ELEMENT(UNKNOWNS)                                                                                            \
         for (uint a = 0; a < UNKNOWNS; a++)                                                                            \
             sum[a] = y[k * UNKNOWNS + a];                                                                              \
         const uint place = SPRINGS ? spring_places[k] : 0;                                                             \
@@ -478,3 +494,4 @@ KERNEL void summed_residual(SUMMED_ARGS, __global const real *restrict x, __glob
 {
     SUMMED(ROWS_RESIDUAL, b, r, 0)
 }
+#endif

@@ -2,6 +2,7 @@
 
 mod blas;
 mod exchange;
+mod fem;
 mod precond;
 mod primitives;
 mod study;
@@ -61,6 +62,7 @@ pub(crate) struct Args {
 enum What {
     Blas(blas::Args),
     Exchange(exchange::Args),
+    Fem(fem::Args),
     Precond(precond::Args),
     Primitives(primitives::Args),
     Study(study::Args),
@@ -73,6 +75,7 @@ Examples:
   declive bench --order 1000000 --devices gpu --report bench.html
   declive bench A.mtx --methods cg --devices 0,1 --json
   declive bench exchange --devices all
+  declive bench fem --devices gpu
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
   declive bench tridiagonal --devices gpu
@@ -87,6 +90,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     match args.what {
         Some(What::Blas(args)) => return blas::run(args),
         Some(What::Exchange(args)) => return exchange::run(args),
+        Some(What::Fem(args)) => return fem::run(args),
         Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),
         Some(What::Study(args)) => return study::run(args),

@@ -38,6 +38,9 @@ impl From<usize> for Blocks {
 /// Memory for diagonal blocks, and for panels, that is under way at once.
 const UNDER_WAY: usize = 3;
 
+/// A panel, if others than its owner need it, and how many rows moved; or the column that has no pivot.
+type Found<T> = StdResult<(Option<Shared<T>>, usize), usize>;
+
 /// Factors in the place of the matrix.
 pub(super) struct Devices<T: Element> {
     columns: Columns,
@@ -128,7 +131,7 @@ impl<T: Element> Devices<T> {
 
     /// Waits for what the host needs of the panel of block `j`, does the host's part, and lets all ranks have what belongs to the diagonal
     /// block; gives the panel, if others than its owner need it, and how many rows moved.
-    fn panel(&mut self, j: usize, mut coming: Coming<T>) -> Result<StdResult<(Option<Shared<T>>, usize), usize>> {
+    fn panel(&mut self, j: usize, mut coming: Coming<T>) -> Result<Found<T>> {
         let columns = self.columns;
         let (first, room, owner) = (columns.first(j), columns.room(j), columns.owner(j));
         let mut head = match coming.head.take() {

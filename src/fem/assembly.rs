@@ -1,5 +1,7 @@
 //! A problem on a mesh, and its matrix.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 
 use super::local::{Geometry, Physics};
@@ -46,6 +48,9 @@ pub struct Problem<'a> {
     sources: Vec<(usize, Field<'a>)>,
     conditions: Vec<(u32, Condition<'a>)>,
 }
+
+/// Some rows, in order, and entries of each.
+pub(super) type EntriesOfRows = Vec<(u32, Vec<(u32, f64)>)>;
 
 /// A row, and what a side gives to its entries and its load.
 type OnSide = (usize, Vec<(u32, f64)>, f64);
@@ -189,8 +194,31 @@ impl<'a> Problem<'a> {
         Ok(System { matrix: Csr::new(nodes * b, nodes * b, row_ptr, col_idx, values)?, rhs })
     }
 
+    /// The mesh.
+    pub(super) fn mesh(&self) -> &'a Mesh {
+        self.mesh
+    }
+
+    /// What is solved.
+    pub(super) fn physics(&self) -> &Physics {
+        &self.physics
+    }
+
+    /// What sources and sides give to each unknown, and the entries that sides give to rows, in order.
+    pub(super) fn loads_and_springs(&self) -> (Vec<f64>, EntriesOfRows) {
+        let mut loads = self.loads();
+        let mut springs = BTreeMap::new();
+        for (row, entries, load) in self.on_sides() {
+            loads[row] += load;
+            let of_row: &mut BTreeMap<u32, f64> = springs.entry(row as u32).or_default();
+            entries.into_iter().for_each(|(column, value)| *of_row.entry(column).or_default() += value);
+        }
+        let springs = springs.into_iter().filter(|(_, entries)| !entries.is_empty());
+        (loads, springs.map(|(row, entries)| (row, entries.into_iter().collect())).collect())
+    }
+
     /// The known values, by unknowns.
-    fn known_values(&self) -> Vec<Option<f64>> {
+    pub(super) fn known_values(&self) -> Vec<Option<f64>> {
         let b = self.unknowns();
         let mut known = vec![None; b * self.mesh.points().len()];
         for (side, condition) in &self.conditions {

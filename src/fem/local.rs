@@ -49,6 +49,11 @@ impl Geometry {
     }
 }
 
+/// Lamé's λ and μ.
+pub(crate) fn lame(young: f64, poisson: f64) -> [f64; 2] {
+    [young * poisson / ((1.0 + poisson) * (1.0 - 2.0 * poisson)), 0.5 * young / (1.0 + poisson)]
+}
+
 /// What is solved, with the properties of each region.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -121,8 +126,7 @@ impl Physics {
                     match self {
                         Self::Diffusion { conductivity } => matrix[i * n + j] += volume * conductivity[region] * both,
                         Self::Elasticity { young, poisson } => {
-                            let (e, nu) = (young[region], poisson[region]);
-                            let (lambda, mu) = (e * nu / ((1.0 + nu) * (1.0 - 2.0 * nu)), 0.5 * e / (1.0 + nu));
+                            let [lambda, mu] = lame(young[region], poisson[region]);
                             for a in 0..b {
                                 for c in 0..b {
                                     let own = if a == c { mu * both } else { 0.0 };

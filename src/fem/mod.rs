@@ -24,17 +24,24 @@
 //! | `mesh`, `grid` | nodes, elements and named sides; the unit square and the unit cube |
 //! | `local`, `side` | matrices of single elements; integrals over parts of the boundary |
 //! | `assembly` | a problem with its conditions, and its matrix |
+//! | `operator` | the same without a matrix: products by elements, on the host and on devices |
+//! | `order`, `colour` | neighbours with neighbouring numbers; elements that share no node |
 
 mod assembly;
 mod cell;
+mod colour;
 mod grid;
 mod local;
 mod mesh;
+mod operator;
+mod order;
 mod side;
 #[cfg(test)]
 mod tests;
 
 pub use assembly::{Condition, Field, Problem, System};
 pub use cell::Cell;
+pub use colour::{Colouring, ColouringFacts};
 pub use local::Physics;
 pub use mesh::{Mesh, Parts};
+pub use operator::{ElementOperator, Summation};

@@ -7,7 +7,7 @@ use crate::solve::Outcome;
 use crate::{Control, Setup, Solver, Stop};
 
 /// Squares and cubes of few elements, of both orders, whose nodes are out of line inside.
-fn distorted() -> Vec<Mesh> {
+pub(super) fn distorted() -> Vec<Mesh> {
     let bend = |p: [f64; 3], is_flat: bool| {
         let bubble = |x: f64| x * (1.0 - x);
         let inside = bubble(p[0]) * bubble(p[1]) * if is_flat { 1.0 } else { bubble(p[2]) };

@@ -16,6 +16,7 @@ pub(crate) mod cycle;
 pub(crate) mod dense;
 pub(crate) mod dictionary;
 pub(crate) mod dot;
+pub(crate) mod elements;
 pub(crate) mod fdtd;
 pub(crate) mod fsai;
 pub(crate) mod gemm;
@@ -90,6 +91,8 @@ pub(crate) struct Kernels<T, A> {
     products: [[[OnceCell<Vec<Kernel>>; VARIANTS]; MOST_MAIN + 1]; PRODUCT_FILES.len()],
     /// Those of a Krylov basis, which few methods ask for.
     basis: OnceCell<Vec<Kernel>>,
+    /// Those of an operator that is of no family.
+    own: OnceCell<Vec<Kernel>>,
     /// Where programs come from, if not from former runs or the compiler.
     made: Option<Made>,
     types: PhantomData<fn() -> (T, A)>,
@@ -124,8 +127,8 @@ impl<T: Real, A: Real> Kernels<T, A> {
             of_vectors.map(|file| programs.kernels(ctx, file)).collect::<Result<Vec<_>>>()?.into_iter().flatten();
         let products =
             [const { [const { [const { OnceCell::new() }; VARIANTS] }; MOST_MAIN + 1] }; PRODUCT_FILES.len()];
-        let (usual, basis) = (usual.collect(), OnceCell::new());
-        let all = Self { tuning, usual, products, basis, made, types: PhantomData };
+        let (usual, basis, own) = (usual.collect(), OnceCell::new(), OnceCell::new());
+        let all = Self { tuning, usual, products, basis, own, made, types: PhantomData };
         let kernels = programs.kernels(ctx, PRODUCTS)?;
         all.products[0][0][0].get_or_init(|| kernels);
         Ok(all)

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::live::Lines64;
-use super::{Argument, Kernels, Launch, ProductsFor, Tuning, launch, load_bytes, persistent_group};
-use crate::device::{Context, DeviceVec, Grid};
+use super::{Argument, Kernels, Launch, PRELUDE, ProductsFor, Tuning, USUAL_STD};
+use super::{launch, load_bytes, options_of, persistent_group};
+use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -22,6 +23,16 @@ pub(crate) struct Products {
 pub(crate) trait ProductRows<T>: Send + Sync {
     /// Their kernels, which all take [`arguments`](Self::arguments), x and what [`Product`] adds.
     fn products(&self) -> Products;
+
+    /// The program that has them, if they are of no family; it is for vectors of one column.
+    fn own_program(&self) -> Option<&OwnProgram> {
+        None
+    }
+
+    /// Whether groups leave partial sums.
+    fn leaves_sums(&self) -> bool {
+        true
+    }
 
     /// How many rows the block has, and how long a vector is that is multiplied.
     fn lens(&self) -> [usize; 2];
@@ -65,6 +76,18 @@ pub(crate) trait ProductRows<T>: Send + Sync {
 
 /// Rows that one launch works on.
 pub(crate) type Rows<'a, T> = &'a dyn ProductRows<T>;
+
+/// A program of an operator's own: all of its operators on a device have the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnProgram {
+    /// The texts behind `prelude.cl`, with the names that compilers' complaints have.
+    pub(crate) files: Vec<(&'static str, String)>,
+    /// Options beside the usual ones.
+    pub(crate) options: String,
+    /// Work-items of a group.
+    pub(crate) group_size: usize,
+    pub(crate) kernels: Vec<&'static str>,
+}
 
 /// What `cl/persistent.cl` needs of a format.
 #[derive(Debug, Clone, Copy)]
@@ -170,11 +193,37 @@ impl<T: Real, A: Real> Kernels<T, A> {
     /// # Errors
     /// [`Error::KernelBuild`](crate::Error::KernelBuild).
     pub(crate) fn prepare(&self, ctx: &Context, rows: Rows<'_, T>, of: ProductsFor) -> Result<()> {
-        self.of_products(ctx, rows.products(), 0, of).map(|_| ())
+        match rows.own_program() {
+            Some(program) => self.of_own(ctx, program, rows.products().names[0]).map(|_| ()),
+            None => self.of_products(ctx, rows.products(), 0, of).map(|_| ()),
+        }
+    }
+
+    /// A kernel of an operator's own program, which is compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// [`Error::KernelBuild`](crate::Error::KernelBuild).
+    fn of_own(&self, ctx: &Context, program: &OwnProgram, name: &str) -> Result<&Kernel> {
+        let kernels = match self.own.get() {
+            Some(kernels) => kernels,
+            None => {
+                let OwnProgram { files, options, group_size, kernels } = program;
+                let texts =
+                    std::iter::once(("prelude", PRELUDE)).chain(files.iter().map(|(name, text)| (*name, &**text)));
+                let source: String = texts.map(|(file, text)| format!("#line 1 \"{file}.cl\"\n{text}\n")).collect();
+                let options = options_of::<T, A>(USUAL_STD, ctx.info(), *group_size, *group_size) + " " + options;
+                let made = ctx.build(&source, &options)?;
+                let types = [T::CL_NAME, A::CL_NAME];
+                let kernels = kernels.iter().map(|name| ctx.kernel(&made, name, types)).collect::<Result<_>>()?;
+                self.own.get_or_init(|| kernels)
+            }
+        };
+        let kernel = kernels.iter().find(|kernel| kernel.name == name);
+        Ok(kernel.unwrap_or_else(|| unreachable!("{name} is a kernel of the operator's")))
     }
 
     /// Launches a product of some rows with a vector of 1, 2, 4, 8 or 16 columns, in groups as tuning has found them, or with one column
-    /// in a grid that is given; tells on how many groups.
+    /// in a grid that is given; tells on how many groups that leave sums.
     ///
     /// # Errors
     /// A failing device, or a failing compiler.
@@ -206,13 +255,19 @@ impl<T: Real, A: Real> Kernels<T, A> {
             ProductsFor::Several => grid.group_size == persistent_group(ctx.info()) && columns == 1,
         };
         assert!(is_compiled, "{grid:?}, {columns} columns, {of:?}");
-        let kernel = self.of_products(ctx, rows.products(), index, of)?;
+        let kernel = match rows.own_program() {
+            Some(program) => {
+                assert!(of == ProductsFor::Columns(1), "{of:?}");
+                self.of_own(ctx, program, rows.products().names[index])?
+            }
+            None => self.of_products(ctx, rows.products(), index, of)?,
+        };
         assert!(rows.is_there() && product.fits(rows.lens(), columns, x.len(), grid.groups));
         let mut all = rows.arguments(columns);
         all.push(x);
         all.extend(others);
         // SAFETY: types as declared in the files; sizes checked above, and by the maker of the block.
         unsafe { launch(ctx, kernel, grid, &all)? };
-        Ok(grid.groups)
+        Ok(if rows.leaves_sums() { grid.groups } else { 0 })
     }
 }

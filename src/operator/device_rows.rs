@@ -57,7 +57,7 @@ pub(super) fn each<T, S, R: ProductRows<T> + 'static>(
 impl<T> DeviceRows<T> {
     /// Rows that take so much memory, and are launched so: each in [`Which::Interior`] or [`Which::Boundary`], and all in
     /// [`Which::All`].
-    pub(super) fn new(
+    pub(crate) fn new(
         memory: usize,
         [interior, boundary]: [Vec<Box<dyn ProductRows<T>>>; 2],
         whole: Vec<Box<dyn ProductRows<T>>>,

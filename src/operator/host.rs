@@ -269,21 +269,26 @@ impl<T: Real> HostBlock<T> {
     }
 
     fn exchange(&self, backend: &HostBackend<T>, x: &mut [T]) -> Result<()> {
-        let start = Instant::now();
-        let comm = backend.comm();
-        let (owned, halo) = x.split_at_mut(self.owned());
-        let message: Vec<T> = self.halo.send.iter().map(|&i| owned[i as usize]).collect();
-        comm.post(Message::Host(Arc::new(message)))?;
-        for receive in &self.halo.receive {
-            let Message::Host(message) = comm.fetch(receive.from)? else { unreachable!("the host shares no context") };
-            halo[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
-        }
-        backend.halos.set(backend.halos.get() + start.elapsed());
-        if backend.comm().size() > 1 {
-            backend.recorder.span(Lane::Host, "halo", start);
-        }
-        Ok(())
+        exchange(backend, &self.halo, self.owned(), x)
     }
+}
+
+/// Fills the halo of x, behind `owned` elements.
+pub(super) fn exchange<T: Real>(backend: &HostBackend<T>, halo: &HaloPlan, owned: usize, x: &mut [T]) -> Result<()> {
+    let start = Instant::now();
+    let comm = backend.comm();
+    let (owned, arriving) = x.split_at_mut(owned);
+    let message: Vec<T> = halo.send.iter().map(|&i| owned[i as usize]).collect();
+    comm.post(Message::Host(Arc::new(message)))?;
+    for receive in &halo.receive {
+        let Message::Host(message) = comm.fetch(receive.from)? else { unreachable!("the host shares no context") };
+        arriving[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
+    }
+    backend.halos.set(backend.halos.get() + start.elapsed());
+    if backend.comm().size() > 1 {
+        backend.recorder.span(Lane::Host, "halo", start);
+    }
+    Ok(())
 }
 
 /// Values times `factor`, unless these are those of the matrix.

@@ -5,6 +5,7 @@ pub(crate) mod choice;
 pub(crate) mod csr;
 pub(crate) mod device_rows;
 pub(crate) mod dictionary;
+pub(crate) mod distributed;
 pub(crate) mod exchange;
 mod format;
 pub(crate) mod function;

@@ -61,6 +61,20 @@ impl<T: Real> DeviceBlock<T> {
         Ok(Self { rows, format: offer.format, bytes: offer.bytes, n_rows, columns: 1, exchange })
     }
 
+    /// Rows of an operator that is no matrix, whose products move so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+    pub(crate) fn of_operator(
+        ctx: &Context,
+        (rows, bytes): (DeviceRows<T>, u64),
+        n_rows: usize,
+        halo: &HaloPlan,
+    ) -> Result<Self> {
+        let exchange = HaloExchange::new(ctx, n_rows, halo, Exchange::HostStaged)?;
+        Ok(Self { rows: Arc::new(rows), format: Format::Auto, bytes, n_rows, columns: 1, exchange })
+    }
+
     /// The block as one of several, whose products fill the halo; the context must be of the kind that `exchange` needs.
     ///
     /// # Errors
@@ -108,6 +122,11 @@ impl<T: Real> DeviceBlock<T> {
     /// What a product launches on some rows, one after the other.
     pub(crate) fn launches(&self, which: Which) -> impl ExactSizeIterator<Item = Rows<'_, T>> {
         self.rows.launches(which)
+    }
+
+    /// Whether it is no matrix.
+    fn is_of_operator(&self) -> bool {
+        self.launches(Which::All).any(|rows| rows.own_program().is_some())
     }
 
     /// Compiles the products of its format, or else the first of them waits for the compiler.
@@ -242,7 +261,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
     }
 
     fn takes_columns(&self) -> bool {
-        true
+        !self.is_of_operator()
     }
 
     fn of_columns(&self, backend: &OpenClBackend<T, A>, columns: usize) -> Result<Self> {
@@ -278,7 +297,7 @@ impl<T: Real, A: Real> LinearOperator<OpenClBackend<T, A>> for DeviceBlock<T> {
 
     fn rows(&self) -> Option<Rows<'_, T>> {
         let mut all = self.launches(Which::All);
-        (all.len() == 1 && self.columns == 1).then(|| all.next()).flatten()
+        (all.len() == 1 && self.columns == 1 && !self.is_of_operator()).then(|| all.next()).flatten()
     }
 
     fn live_halo(&self) -> Option<&HaloPlan> {

@@ -160,16 +160,13 @@ fn renumbered<'a>(a: &'a Csr, rows: &Range<usize>, halo: &[u32]) -> Cow<'a, [u32
     Cow::Owned(columns.par_iter().map(renumber).collect())
 }
 
-/// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, none if there
-/// is but one rank.
-#[must_use]
-pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
-    let entries = |rows: &Range<usize>| a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
-    let halo_columns = halo_columns(a, ranges);
+/// The exchange among ranks that own the rows `ranges`, in order, and need the columns `needed`, sorted, of others.
+/// [`HaloPlan::is_mutual`] is the caller's to know.
+pub(crate) fn plans(ranges: &[Range<usize>], needed: &[Vec<u32>]) -> Vec<HaloPlan> {
     let mut plans: Vec<HaloPlan> =
-        halo_columns.iter().map(|columns| HaloPlan { len: columns.len(), ..Default::default() }).collect();
+        needed.iter().map(|columns| HaloPlan { len: columns.len(), ..Default::default() }).collect();
     for (from, rows) in ranges.iter().enumerate() {
-        for (to, columns) in halo_columns.iter().enumerate() {
+        for (to, columns) in needed.iter().enumerate() {
             let begin = columns.partition_point(|&j| (j as usize) < rows.start);
             let end = columns.partition_point(|&j| (j as usize) < rows.end);
             if begin == end {
@@ -181,7 +178,16 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
             plans[to].receive.push(Receive { from, segment: sent..sent + (end - begin), halo: begin..end });
         }
     }
+    plans
+}
 
+/// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, none if there
+/// is but one rank.
+#[must_use]
+pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
+    let entries = |rows: &Range<usize>| a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
+    let halo_columns = halo_columns(a, ranges);
+    let plans = plans(ranges, &halo_columns);
     ranges
         .par_iter()
         .zip(halo_columns)

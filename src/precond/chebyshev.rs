@@ -39,7 +39,7 @@ impl Chebyshev {
         let diagonal = rows.diagonal();
         let sum = |row: usize| match rows {
             Rows::Matrix(a, of, factor) => factor * a.row(of.start + row).1.iter().map(|v| v.abs()).sum::<f64>(),
-            Rows::Function(diagonal) => diagonal[row].abs(),
+            Rows::Function(diagonal, bound) => bound * diagonal[row].abs(),
         };
         let bound = |(row, d): (usize, &f64)| sum(row) / d.abs();
         let own = diagonal.par_iter().enumerate().map(bound).reduce(|| 0.0, f64::max);

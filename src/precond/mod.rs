@@ -75,8 +75,8 @@ pub(crate) trait OnRank<O: Backend>: Send {
 pub(crate) enum Rows {
     /// Some of a matrix, which is multiplied by a factor.
     Matrix(Arc<Csr>, Range<usize>, f64),
-    /// Those of a function, of which nothing is known but the diagonal.
-    Function(Vec<f64>),
+    /// Those of a function, of which nothing is known but the diagonal D, and a bound of the largest eigenvalue of D⁻¹ A.
+    Function(Vec<f64>, f64),
 }
 
 impl Rows {
@@ -88,7 +88,7 @@ impl Rows {
                 let of_row = |row: usize| factor * or(a.get(row, row).unwrap_or_default(), || largest(row));
                 rows.clone().into_par_iter().map(|row| or(of_row(row), || 1.0)).collect()
             }
-            Self::Function(diagonal) => diagonal.par_iter().map(|d| or(*d, || 1.0)).collect(),
+            Self::Function(diagonal, _) => diagonal.par_iter().map(|d| or(*d, || 1.0)).collect(),
         }
     }
 }

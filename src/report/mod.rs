@@ -7,6 +7,7 @@ pub(crate) mod blas;
 pub(crate) mod convert;
 pub(crate) mod devices;
 mod devices_text;
+pub(crate) mod elements;
 pub(crate) mod exchange;
 pub(crate) mod fdtd;
 pub(crate) mod fdtd_html;

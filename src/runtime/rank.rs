@@ -3,6 +3,7 @@
 mod batch;
 pub(crate) mod columns;
 pub(crate) mod function;
+pub(crate) mod operator;
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -26,6 +26,7 @@ use crate::kernels::MAX_COLUMNS;
 use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
+use crate::operator::distributed::Distributed;
 use crate::operator::{Exchange, Format, HostOperator};
 use crate::partition::{Part, join_neighbours, split};
 use crate::precond::given::Given;
@@ -272,6 +273,55 @@ impl<'a> Ranks<'a> {
             #[cfg(test)]
             altered: None,
             times: SetupTimes::default(),
+        })
+    }
+
+    /// The ranks of an operator that is known by its products alone: devices, or the host where there is none, with rows of each.
+    ///
+    /// # Errors
+    /// Errors of devices.
+    pub(crate) fn of_operator(
+        a: &dyn Distributed<'a>,
+        setup: &Setup,
+        given: Option<&Arc<Given>>,
+        placement: Placement,
+    ) -> Result<Self, Failed> {
+        let opening = stage("open");
+        let opened = rank::operator::open(a, setup, given, (&placement.devices, &placement.rows))?;
+        let count = placement.rows.len();
+        let n = a.order().max(1) as f64;
+        let info = |(k, device): (usize, &Option<Info>)| {
+            let rows = placement.rows[k].len();
+            let stored = opened.ranks[k].stored();
+            RankInfo {
+                device: device.as_ref().map_or_else(host_name, |d| d.name.clone()),
+                kind: device.as_ref().map_or(Kind::Host, |d| d.kind),
+                index: device.as_ref().map(|d| d.index),
+                rows,
+                nnz: 0,
+                share: rows as f64 / n,
+                share_source: placement.source,
+                halo: opened.halos[k],
+                cut: 0,
+                bytes: stored.bytes,
+                format: stored.format,
+                format_choice: stored.choice,
+            }
+        };
+        let infos = placement.devices.iter().enumerate().map(info).collect();
+        Ok(Self {
+            ranks: opened.ranks,
+            receivers: opened.receivers,
+            costs: placement.rows.iter().map(|rows| rows.len() as f64).collect(),
+            placement,
+            infos,
+            left_out: Vec::new(),
+            holds_all: vec![false; count],
+            is_preconditioned: opened.is_preconditioned,
+            entries_of_precond: Vec::new(),
+            #[cfg(test)]
+            altered: None,
+            times: SetupTimes { prepare: opening.end(), ..SetupTimes::default() },
         })
     }
 

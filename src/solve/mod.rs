@@ -1,5 +1,6 @@
 //! The [`Solver`], the [`ComplexSolver`] and the [`OperatorSolver`], what they are told, and what they give.
 
+mod any_operator;
 mod chain;
 mod columns;
 mod complex;
@@ -36,6 +37,7 @@ pub use crate::runtime::{
 pub use crate::schedule::{Cause, DeviceSet, Forecast, FormatBytes, FormatSurvey, Reordering, formats};
 pub use crate::timeline::Split;
 pub use crate::tune::Tune;
+pub use any_operator::{Operator, RanksOperator};
 pub use chain::{Candidate, candidates};
 pub use complex::ComplexSolver;
 pub use dense::{DenseFactors, dense_first, is_dense};

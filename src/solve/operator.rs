@@ -1,32 +1,32 @@
-//! The solver of a function in place of a matrix.
+//! The solver of a matrix that is known by its products alone.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::any_operator::Operator;
 use super::chain::{Candidate, Chain, Known};
 use super::outcome::Outcome;
 use super::rounds;
 use super::session::{check_tolerances, check_vector, nothing_to_do, setup_for_given};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
-use crate::device::{Choice, Pick};
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, Method, Reason};
-use crate::operator::HostOperator;
 use crate::precond::given::Given;
 use crate::precond::{HostPreconditioner, Precond};
-use crate::real::Precision;
-use crate::runtime::{Control, Ranks, Setup, Stop};
+use crate::runtime::{Control, RankInfo, Ranks, Setup, Stop};
 use crate::timeline::stages::stage;
+use crate::tune::Tune;
 
-/// A function in place of a matrix, ready to solve for many right-hand sides: on the host, in double precision, by the same methods
-/// as [`Solver`](super::Solver).
+/// A matrix that is known by its products alone, ready to solve for many right-hand sides by the same methods as
+/// [`Solver`](super::Solver): a function on the host in double precision; elements of [`fem`](crate::fem) on devices, too, several at
+/// once, in any precision.
 ///
-/// "Converged" is said only after b − A x has been formed once more by the function itself. That residual is as exact as the function
-/// is; its [`backward_error`](crate::verify::Residual::backward_error) is NaN, as ‖A‖ is not known.
+/// "Converged" is said only after b − A x has been formed once more on the host in double precision, by the function itself or by the
+/// elements. That residual is as exact as these are; its [`backward_error`](crate::verify::Residual::backward_error) is NaN, as ‖A‖ is not known.
 pub struct OperatorSolver<'a> {
-    a: HostOperator<'a>,
+    a: Operator<'a>,
     setup: Setup,
     given: Option<Arc<Given>>,
     ranks: Ranks<'a>,
@@ -42,76 +42,53 @@ impl fmt::Debug for OperatorSolver<'_> {
 }
 
 impl<'a> OperatorSolver<'a> {
-    /// Makes `a` ready. Of `setup`, the method, the preconditioner and `assume_symmetric` count: `jacobi` needs
-    /// [`HostOperator::with_diagonal`], and without it is as `none`. Unless the symmetry is to be assumed, two products with random
-    /// vectors test it, and that all elements are set; parts of A − Aᵀ below some 10⁻⁶ of A are not seen.
+    /// Makes `a` ready. Of `setup`, the method, the preconditioner and `assume_symmetric` count, and for operators of devices these, their
+    /// shares and the precision. `jacobi` needs the diagonal: that of a function, [`HostOperator::with_diagonal`], and without it is as
+    /// `none`. Unless the symmetry is to be assumed, two products of a function with random vectors test it, and that all elements are set;
+    /// parts of A − Aᵀ below some 10⁻⁶ of A are not seen.
+    ///
+    /// With [`Choice::Auto`], elements go to one GPU for each 4 million rows, the processor with OpenCL if there is none, or the host.
     ///
     /// # Errors
     /// [`Error::OperatorNotSymmetric`]; [`Error::NotFinite`] for products and the diagonal; [`Error::SizeMismatch`] for the latter; [`Error::Usage`] for
-    /// another precision than double, or devices other than the host.
-    pub fn new(a: HostOperator<'a>, setup: &Setup) -> Result<Self> {
-        Self::open(a, setup, None)
+    /// what the operator does not have: of a function another precision than double, or devices other than the host; errors of devices.
+    pub fn new(a: impl Into<Operator<'a>>, setup: &Setup) -> Result<Self> {
+        Self::open(a.into(), setup, None)
     }
 
     /// The same with a preconditioner of the caller's own, as [`Solver::with_preconditioner`](super::Solver::with_preconditioner) has it.
     ///
     /// # Errors
     /// As [`OperatorSolver::new`]; [`Error::Usage`] for methods other than `auto`, `cg` and `gmres`.
-    pub fn with_preconditioner(a: HostOperator<'a>, setup: &Setup, m: Arc<dyn HostPreconditioner>) -> Result<Self> {
-        let setup = setup_for_given(setup)?;
+    pub fn with_preconditioner(
+        a: impl Into<Operator<'a>>,
+        setup: &Setup,
+        m: Arc<dyn HostPreconditioner>,
+    ) -> Result<Self> {
+        let (a, setup) = (a.into(), setup_for_given(setup)?);
         let given = Arc::new(Given::new(m, a.order(), None));
         Self::open(a, &setup, Some(given))
     }
 
-    fn open(a: HostOperator<'a>, setup: &Setup, given: Option<Arc<Given>>) -> Result<Self> {
-        if setup.precision != Precision::F64 {
-            return Err(Error::Usage(format!(
-                "a function in place of a matrix works in double precision, not with precision = {}; use precision = f64",
-                setup.precision
-            )));
-        }
-        if !matches!(&setup.devices, Choice::Auto) && setup.devices != Choice::List(vec![Pick::Host]) {
-            return Err(Error::Usage(format!(
-                "a function in place of a matrix runs on the host, not with devices = {}; use devices = host or auto",
-                setup.devices
-            )));
-        }
-        if setup.precond == Precond::Transversal {
-            return Err(Error::Usage(
-                "a function in place of a matrix has no transversal; use precond = jacobi".into(),
-            ));
-        }
-        if setup.precond == Precond::Amg {
-            return Err(Error::Usage("a function in place of a matrix has no levels; use precond = jacobi".into()));
-        }
-        if setup.precond.multiplies() {
-            return Err(Error::Usage(format!(
-                "a function in place of a matrix has no entries for precond = {}; use precond = jacobi",
-                setup.precond
-            )));
-        }
-        if setup.method.factorises() {
-            return Err(Error::Usage("a function in place of a matrix has no factors; use another method".into()));
-        }
-        if setup.method.minimises() {
-            return Err(Error::Usage("a function in place of a matrix has no transpose; use another method".into()));
-        }
-        if let Some(diagonal) = a.diagonal() {
+    fn open(a: Operator<'a>, setup: &Setup, given: Option<Arc<Given>>) -> Result<Self> {
+        a.check(setup)?;
+        let diagonal = a.diagonal();
+        if let Some(diagonal) = &diagonal {
             check_vector("the diagonal", diagonal, a.order())?;
         }
-        if setup.method.needs_symmetric() && !setup.assume_symmetric {
+        if let (Operator::Function(a), true, false) = (&a, setup.method.needs_symmetric(), setup.assume_symmetric) {
             a.check_symmetry()?;
         }
-        let first = a.diagonal().and_then(|diagonal| diagonal.iter().position(|d| *d <= 0.0));
-        let value = |row: usize| a.diagonal().map_or(0.0, |diagonal| diagonal[row]);
+        let first = diagonal.as_ref().and_then(|diagonal| diagonal.iter().position(|d| *d <= 0.0));
+        let value = |row: usize| diagonal.as_ref().map_or(0.0, |diagonal| diagonal[row]);
         let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
         // an unsymmetric one is asked for by the name of its method
         let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
-        let mut setup = setup.clone().with_method(method);
-        if a.diagonal().is_none() {
+        let mut setup = setup.clone().with_method(method).with_tune(Tune::Off);
+        if diagonal.is_none() {
             setup.precond = Precond::None;
         }
-        let ranks = Ranks::of_function(&a, &setup, given.as_ref())?;
+        let ranks = a.ranks(&setup, given.as_ref())?;
         Ok(Self { a, setup, given, ranks, obstacle, chain })
     }
 
@@ -180,7 +157,7 @@ impl<'a> OperatorSolver<'a> {
         let (start, from) = (Instant::now(), self.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
         self.setup.method = to.method;
-        self.ranks = Ranks::of_function(&self.a, &self.setup, self.given.as_ref())?;
+        self.ranks = self.a.ranks(&self.setup, self.given.as_ref())?;
         statistics.switched(from, to, why, start.elapsed());
         Ok(())
     }
@@ -190,6 +167,12 @@ impl<'a> OperatorSolver<'a> {
         let needs_definite = self.setup.method.needs_definite();
         let obstacle = self.obstacle.filter(|_| needs_definite).map(Reason::IndefiniteOperator);
         nothing_to_do(b, stop, control).or(obstacle)
+    }
+
+    /// The ranks, and the rows of each; of a function there are none.
+    #[must_use]
+    pub fn ranks(&self) -> &[RankInfo] {
+        &self.ranks.infos
     }
 
     /// The method that is followed: never [`Method::Auto`].

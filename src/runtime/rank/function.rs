@@ -22,7 +22,7 @@ pub(crate) fn open<'a>(
     let plan = Plan {
         precond: diagonal
             .filter(|_| method.applies(setup.precond))
-            .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec()))),
+            .map(|diagonal| (setup.precond, Rows::Function(diagonal.to_vec(), 1.0))),
         given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), 0..n)),
         scaling: scaling.as_ref().map(|scaling| (scaling, 0..n)),
         factor: 1.0,
