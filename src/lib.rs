@@ -32,7 +32,7 @@
 //! | [`matrix::interchange`] | matrices from and to other crates' types |
 //! | [`dense`] | dense systems: LU, Cholesky and LDLᵀ factors on several devices or the host |
 //! | [`device`] | which OpenCL devices there are, and which to use |
-//! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of a function in place of a matrix |
+//! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of what is known by its products alone |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`fdtd`] | electromagnetic fields in time |
 //! | [`fem`] | finite elements: matrices of diffusion and elasticity on meshes |
@@ -95,4 +95,7 @@ pub mod verify;
 pub use error::{Error, ErrorKind, Result};
 pub use matrix::Csr;
 pub use memory::{HugePages, exit_when_short, peak_bytes};
-pub use solve::{Control, HostOperator, HostPreconditioner, OperatorSolver, Outcome, Reason, Setup, Solver, Stop};
+pub use solve::{
+    Columns, Control, DeviceOperator, HostOperator, HostPreconditioner, OperatorSolver, Outcome, Reason, Setup, Solver,
+    Stop,
+};

@@ -23,6 +23,7 @@ pub(crate) mod gemm;
 pub(crate) mod halo;
 pub(crate) mod live;
 pub(crate) mod lu_panel;
+pub(crate) mod own_rows;
 pub(crate) mod pass;
 pub(crate) mod persistent;
 pub(crate) mod primitives;

@@ -73,11 +73,11 @@ pub(crate) trait Distributed<'a>: ProductsIn<'a, f32> + ProductsIn<'a, f64> + Se
     /// The columns that these rows need beside their own, sorted.
     fn halo(&self, rows: &Range<usize>) -> Vec<u32>;
 
-    /// The diagonal.
-    fn diagonal(&self) -> Vec<f64>;
+    /// The diagonal, if it is known.
+    fn diagonal(&self) -> Option<Vec<f64>>;
 
-    /// A bound of the largest eigenvalue of D⁻¹ A, with the diagonal D, if it is symmetric and positive definite; 0 if there is none.
-    fn largest_of_scaled(&self) -> f64;
+    /// A bound of the largest eigenvalue of D⁻¹ A, with the diagonal D, if it is known and A symmetric and positive definite.
+    fn largest_of_scaled(&self) -> Option<f64>;
 
     /// b − A x in double precision.
     fn residual(&self, b: &[f64], x: &[f64]) -> Residual {

@@ -16,7 +16,9 @@ pub(crate) mod plan;
 pub(crate) mod row_blocks;
 mod segments;
 pub(crate) mod sell;
+mod text;
 
 pub use exchange::Exchange;
 pub use format::Format;
 pub use function::HostOperator;
+pub use text::{Columns, DeviceOperator};

@@ -69,9 +69,9 @@ impl<T: Real> DeviceBlock<T> {
         ctx: &Context,
         (rows, bytes): (DeviceRows<T>, u64),
         n_rows: usize,
-        halo: &HaloPlan,
+        (halo, model): (&HaloPlan, Exchange),
     ) -> Result<Self> {
-        let exchange = HaloExchange::new(ctx, n_rows, halo, Exchange::HostStaged)?;
+        let exchange = HaloExchange::new(ctx, n_rows, halo, model)?;
         Ok(Self { rows: Arc::new(rows), format: Format::Auto, bytes, n_rows, columns: 1, exchange })
     }
 

@@ -52,11 +52,15 @@ impl Entry {
     }
 
     fn cells(&self) -> Vec<String> {
-        let Measured { way, system, open, memory_bytes, halo, iteration, split, residual, .. } = &self.measured;
+        let Measured { way, exchange, input, adjacency, boundary, product, iteration, .. } = &self.measured;
+        let Measured { memory_bytes, halo, residual, .. } = &self.measured;
         let micros = |seconds: f64| figure(1e6 * seconds);
-        let mut cells = vec![way.to_string(), self.on.clone(), micros(*iteration), micros(split[0])];
-        cells.extend([micros(split[1] + split[2]), figure(self.gigabytes_per_second), bytes(*memory_bytes)]);
-        cells.extend([figure(*system), figure(*open), count(*halo), format!("{residual:.3e}")]);
+        let or_none = |value: Option<String>| value.unwrap_or_default();
+        let mut cells = vec![way.to_string(), self.on.clone(), exchange.to_string(), micros(*iteration)];
+        cells.push(or_none(product.map(micros)));
+        cells.push(or_none(product.map(|product| micros(iteration - product))));
+        cells.extend([figure(self.gigabytes_per_second), bytes(*memory_bytes), figure(*input)]);
+        cells.extend([or_none(adjacency.map(figure)), figure(*boundary), count(*halo), format!("{residual:.3e}")]);
         cells
     }
 }
@@ -105,13 +109,15 @@ impl fmt::Display for Report {
         let head = [
             "way",
             "devices",
+            "exchange",
             "µs",
-            "kernels µs",
-            "waits µs",
+            "product",
+            "solver",
             "GB/s",
             "memory",
-            "system s",
-            "open s",
+            "input s",
+            "adjacency",
+            "boundary",
             "halo",
             "residual",
         ];

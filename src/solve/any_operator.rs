@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::device::{self, Choice, Info, Kind, Pick};
 use crate::error::{Error, Result};
-use crate::operator::HostOperator;
 use crate::operator::distributed::Distributed;
+use crate::operator::{DeviceOperator, HostOperator};
 use crate::partition::row_ranges_of;
 use crate::precond::Precond;
 use crate::precond::given::Given;
@@ -20,7 +20,7 @@ use crate::verify::Residual;
 const ROWS_OF_A_GPU: usize = 4_000_000;
 
 /// A matrix that is known by its products alone: a [function](HostOperator) on the host, or an operator of ranks, as
-/// [`ElementOperator`](crate::fem::ElementOperator) is.
+/// [`ElementOperator`](crate::fem::ElementOperator) and [`DeviceOperator`] are.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Operator<'a> {
@@ -46,6 +46,12 @@ impl<'a> From<HostOperator<'a>> for Operator<'a> {
     }
 }
 
+impl<'a> From<DeviceOperator<'a>> for Operator<'a> {
+    fn from(a: DeviceOperator<'a>) -> Self {
+        Self::of_ranks(a)
+    }
+}
+
 impl<'a> Operator<'a> {
     /// An operator of ranks.
     pub(crate) fn of_ranks(a: impl Distributed<'a> + 'a) -> Self {
@@ -65,7 +71,7 @@ impl<'a> Operator<'a> {
     pub(super) fn diagonal(&self) -> Option<Cow<'_, [f64]>> {
         match self {
             Self::Function(a) => a.diagonal().map(Cow::Borrowed),
-            Self::Ranks(RanksOperator(a)) => Some(a.diagonal().into()),
+            Self::Ranks(RanksOperator(a)) => a.diagonal().map(Cow::Owned),
         }
     }
 
@@ -97,13 +103,15 @@ impl<'a> Operator<'a> {
             let devices = &setup.devices;
             return refuse(format!("runs on the host, not with devices = {devices}; use devices = host or auto"));
         }
-        let has_bound = has_devices && setup.precond == Precond::Chebyshev;
+        let has_bound = match self {
+            Self::Ranks(RanksOperator(a)) if setup.precond == Precond::Chebyshev => a.largest_of_scaled().is_some(),
+            _ => false,
+        };
         match setup.precond {
             Precond::Transversal => return refuse("has no transversal; use precond = jacobi".into()),
             Precond::Amg => return refuse("has no levels; use precond = jacobi".into()),
             precond if precond.multiplies() && !has_bound => {
-                let others = if has_devices { "jacobi or chebyshev" } else { "jacobi" };
-                return refuse(format!("has no entries for precond = {precond}; use precond = {others}"));
+                return refuse(format!("has no entries for precond = {precond}; use precond = jacobi"));
             }
             _ => {}
         }

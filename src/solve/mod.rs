@@ -27,7 +27,7 @@ mod values;
 
 pub use crate::krylov::{Criterion, Indefinite, MOST_RESTART, Method, Reason, Singularity};
 pub use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
-pub use crate::operator::{Exchange, Format, HostOperator};
+pub use crate::operator::{Columns, DeviceOperator, Exchange, Format, HostOperator};
 pub use crate::precond::{Hierarchy, HostPreconditioner, LevelInfo, NearNull, Precond};
 pub use crate::real::Precision;
 pub use crate::runtime::{

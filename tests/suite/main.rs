@@ -19,6 +19,7 @@ mod dense;
 mod devices;
 mod differential;
 mod direct;
+mod elements;
 mod exchange;
 mod factored;
 mod faults;

@@ -76,9 +76,17 @@ fn row(first: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_option_exists() {
-    let bench = ["bench", "bench exchange", "bench precond", "bench primitives", "bench tridiagonal", "bench blas"]
-        .into_iter()
-        .chain(["bench study tridiagonal", "bench study lu", "bench study fdtd"]);
+    let bench = [
+        "bench",
+        "bench exchange",
+        "bench precond",
+        "bench primitives",
+        "bench tridiagonal",
+        "bench blas",
+        "bench fem",
+    ]
+    .into_iter()
+    .chain(["bench study tridiagonal", "bench study lu", "bench study fdtd"]);
     let commands = ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts

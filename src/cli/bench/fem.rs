@@ -6,7 +6,7 @@ use declive::Error;
 use declive::device::{Choice, Info, Pick, select};
 use declive::experiments::elements::{Case, Model, Way};
 use declive::fem::Cell;
-use declive::solve::Precision;
+use declive::solve::{Exchange, Precision};
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -47,6 +47,10 @@ pub(super) struct Args {
     /// Devices: auto, or a list of gpu, cpu, host, all and the numbers that 'declive devices' shows
     #[arg(long, value_name = "LIST", default_value_t)]
     devices: Choice,
+
+    /// Models of exchange, for several devices: a list of those that a solve has
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = Exchange::HostStaged.name())]
+    models: Vec<Exchange>,
 
     /// How many iterations
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -92,10 +96,16 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         teams.push(Choice::List(ranks.iter().map(alone).collect()));
     }
     let mut exit = Exit::Success;
+    let models = distinct(args.models);
+    let several = |team: &Choice| matches!(team, Choice::List(picks) if picks.len() > 1);
     for way in distinct(args.ways) {
-        for team in &teams {
+        let runs = teams.iter().flat_map(|team| {
+            let of_team = if several(team) { &models[..] } else { &models[..1] };
+            of_team.iter().map(move |model| (team, *model))
+        });
+        for (team, model) in runs {
             let _shown = screen.working(&format!("{way} on {team}"));
-            match case.run(way, team, args.iterations) {
+            match case.run(way, team, model, args.iterations) {
                 Ok(measured) => report.entries.push(Entry::new(team, measured)),
                 Err(error @ Error::Usage(_)) => return Err(error.into()),
                 Err(error) => {

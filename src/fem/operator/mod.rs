@@ -10,6 +10,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
@@ -17,6 +18,7 @@ use self::element::Rule;
 use self::nodes::RankNodes;
 use super::assembly::{EntriesOfRows, Problem};
 use super::cell::Cell;
+use super::colour::Colouring;
 use super::local::Physics;
 use super::mesh::Mesh;
 use crate::device::Context;
@@ -165,6 +167,21 @@ impl ElementOperator<'_> {
         self
     }
 
+    /// Seconds to find which elements have which nodes, as a rank with all of them does it.
+    pub(crate) fn lists_seconds(&self) -> f64 {
+        let start = Instant::now();
+        match self.summation {
+            Summation::ByNode => {
+                let rank = self.rank(&(0..self.order()));
+                std::hint::black_box(self.block_lists(&rank, device::BLOCK_SIZES[0]));
+            }
+            Summation::Coloured => {
+                std::hint::black_box(Colouring::of(self.mesh));
+            }
+        }
+        start.elapsed().as_secs_f64()
+    }
+
     /// Rows, and columns: unknowns of all nodes.
     #[must_use]
     pub fn order(&self) -> usize {
@@ -301,13 +318,13 @@ impl<'a> Distributed<'a> for ElementOperator<'a> {
         halo.into_iter().flat_map(|node| (0..b).map(move |a| b * node + a)).collect()
     }
 
-    fn diagonal(&self) -> Vec<f64> {
-        by_shape!(self, diagonal_in[]())
+    fn diagonal(&self) -> Option<Vec<f64>> {
+        Some(by_shape!(self, diagonal_in[]()))
     }
 
     /// The largest Σ |k_ij| / k_ii of all rows of elements: xᵀ A x is a sum over elements, each of which is at most so many times its
     /// xᵀ D x (A. J. Wathen, IMA J. Numer. Anal. 7 (1987), doi 10.1093/imanum/7.4.449).
-    fn largest_of_scaled(&self) -> f64 {
-        by_shape!(self, largest_in[]()).max(2.0) // of parts of sides, at most
+    fn largest_of_scaled(&self) -> Option<f64> {
+        Some(by_shape!(self, largest_in[]()).max(2.0)) // of parts of sides, at most
     }
 }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Alone, Context, DeviceBlock, Engine, Exchange, Format, FormatChoice, HostBackend, Info, Kernels, Mixed};
+use super::{
+    Alone, Context, DeviceBlock, Engine, Exchange, Format, FormatChoice, HostBackend, Info, Kernels, Mixed,
+    SharedContext,
+};
 use super::{
     OpenClBackend, Plain, Plan, Precision, Rank, Real, Result, Rows, Scaling, Setup, Shape, Stored, Tune, Tuning,
 };
@@ -41,11 +44,18 @@ pub(crate) fn open<'a>(
     (devices, rows): (&[Option<Info>], &[Range<usize>]),
 ) -> std::result::Result<OpenRanks<'a>, Failed> {
     let method = setup.method;
-    let diagonal = if setup.precond.is_diagonal() || setup.precond.multiplies() { a.diagonal() } else { Vec::new() };
-    let is_scaled = setup.precond.is_diagonal() && method.facts().scales;
+    let needs_diagonal = setup.precond.is_diagonal() || setup.precond.multiplies();
+    let diagonal = if needs_diagonal { a.diagonal().unwrap_or_default() } else { Vec::new() };
+    let is_scaled = setup.precond.is_diagonal() && method.facts().scales && !diagonal.is_empty();
     let size = || diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>();
     let scaling = if is_scaled { Scaling::of(&size(), 1.0) } else { None };
-    let bound = if setup.precond.multiplies() { a.largest_of_scaled() } else { 1.0 };
+    let bound = if setup.precond.multiplies() { a.largest_of_scaled().unwrap_or(1.0) } else { 1.0 };
+    // kernels of others can't exchange while they run
+    let model = if setup.exchange.is_live() { Exchange::HostStaged } else { setup.exchange };
+    let shared = match model {
+        Exchange::SharedContext if devices.len() > 1 => Some(SharedContext::among(devices)?),
+        _ => None,
+    };
     let halos: Vec<Vec<u32>> = rows.iter().map(|rows| a.halo(rows)).collect();
     let plans = plans(rows, &halos);
     let (receivers, lens) =
@@ -72,7 +82,7 @@ pub(crate) fn open<'a>(
             format: Format::Auto,
             tune: Tune::Off,
             room: 0,
-            exchange: Exchange::HostStaged,
+            exchange: model,
             board: None,
         };
         let Some(device) = job.device else {
@@ -82,7 +92,8 @@ pub(crate) fn open<'a>(
                 Precision::Mixed => mixed_on_host(a, &job, &plan),
             };
         };
-        let ctx = Arc::new(Context::open(device)?);
+        let open = || Context::open(device);
+        let ctx = Arc::new(shared.as_ref().map_or_else(open, |shared| Context::open_in(device, shared))?);
         match setup.precision {
             Precision::F64 => on_device::<f64, f64>(a, &job, &plan, ctx),
             Precision::F32 if device.has_f64 => on_device::<f32, f64>(a, &job, &plan, ctx),
@@ -146,7 +157,7 @@ fn device_rows<'a, T: Real, A: Real>(
     let backend = OpenClBackend::new(ctx, kernels, own, Box::new(Alone::default()))?;
     let scale = scale_of::<T>(plan, &job.own);
     let rows = a.on_device(&backend.ctx, &backend.kernels.tuning, &job.own, scale.as_deref())?;
-    let block = DeviceBlock::of_operator(&backend.ctx, rows, own, &job.halo)?;
+    let block = DeviceBlock::of_operator(&backend.ctx, rows, own, (&job.halo, plan.exchange))?;
     block.compile(&backend.ctx, &backend.kernels)?;
     Ok((backend, block))
 }
