@@ -3,8 +3,7 @@
  *
  * Defined by the host (src/kernels/elements.rs), beside what prelude.cl asks for:
  *   DIM, NODES, UNKNOWNS   dimensions, nodes of an element, unknowns of a node
- *   LOCAL_NODES            the most nodes of a block, and
- *   LOCAL_SHAPES           the most that shape its elements
+ *   LOCAL_NODES            the most nodes of a block
  *   POINTS                 places at which integrals are formed, with
  *   SLOPES, WEIGHTS        the derivatives of shape functions there, by point, node and direction, and the parts of the volume
  *   CURVED                 1 if each node of an element has a say in its geometry, 0 if its corners alone have
@@ -59,14 +58,18 @@ __constant real weights[POINTS] = WEIGHTS;
     __global const PLACE *restrict places, __global const PLACE *restrict places_low,                                  \
         __global const real *restrict materials, __global const real *restrict scale
 
-/* Coordinates of a node relative to another one. */
-#define PLACE_FROM(to, n, base)                                                                                        \
-    {                                                                                                                  \
-        const real4 from_base = DIFFERENCE(n, base);                                                                   \
-        (to)[0] = from_base.s0;                                                                                        \
-        (to)[1] = from_base.s1;                                                                                        \
-        (to)[DIM - 1] = DIM == 3 ? from_base.s2 : from_base.s1;                                                        \
-    }
+/* Nodes relative to the first, of those that shape an element: numbers of nodes by NODE(n). */
+#define READ_SHAPE(at, NODE)                                                                                           \
+    UNROLL_ELEMENT(SHAPING)                                                                                                 \
+    for (uint n = 1; n < SHAPING; n++) {                                                                               \
+        const real4 from_first = DIFFERENCE(NODE(n), NODE(0));                                                         \
+        at[n][0] = from_first.s0;                                                                                      \
+        at[n][1] = from_first.s1;                                                                                      \
+        at[n][DIM - 1] = DIM == 3 ? from_first.s2 : from_first.s1;                                                     \
+    }                                                                                                                  \
+    UNROLL_ELEMENT(DIM)                                                                                                     \
+    for (uint k = 0; k < DIM; k++)                                                                                     \
+        at[0][k] = 0;
 
 /* The cofactors of the derivatives of coordinates, by direction in the element and in space, and their determinant. */
 ALWAYS_INLINE real cofactors(const real j[DIM][DIM], real c[DIM][DIM])
@@ -218,122 +221,85 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
                        : SCALED ? x[NODE_OF(word) * UNKNOWNS + (a)] * scale[NODE_OF(word) * UNKNOWNS + (a)]            \
                                 : x[NODE_OF(word) * UNKNOWNS + (a)])
 
-/* Blocks `first` to `last`. The head of a block:
- *   0        where its nodes begin in `nodes`
- *   1, 2, 3  how many of these it has alone, owns, and has at all, in this order
- *   4        its elements
- *   5        where its places in `sums` begin in `slots`
- *   6, 7     where the nodes that shape its elements begin in `shapes`, and how many there are, unless all nodes do that
- *   8        the most products of a node: of those that it has alone, and in the upper half of the others
- *   9        where its diagonals begin
- * Element e of block k has node corners[(k * NODES + n) * GROUP_SIZE + e] of the block in place n, and likewise `shape_corners`. Products of
- * nodes are in `lists`, as n * GROUP_SIZE + e: the first of each node side by side, from the first diagonal on, then the second of each that
- * has two, and so on, first of nodes that the block has alone, then of the others. */
-#define HEAD 10
+/* Blocks `first` to `last`. The head of a block: where its nodes begin in `nodes` and `ends`; how many of these it has alone, owns, and has
+ * at all, in this order; how many elements; and where its places in `sums` begin. Element e of block k has node
+ * corners[k * GROUP_SIZE * NODES + n * GROUP_SIZE + e] of the block in place n; the products of its node l are in `lists`, from
+ * ends[l - 1] to ends[l], as n * GROUP_SIZE + e. */
+#define HEAD 6
 #define BLOCKS_ARGS                                                                                                    \
-    uint first, uint last, __global const uint *restrict heads, __global const uint *restrict nodes,                   \
-        __global const uint *restrict shapes, __global const ushort *restrict diagonals,                               \
-        __global const ushort *restrict lists, __global const ushort *restrict corners,                                \
-        __global const ushort *restrict shape_corners, __global const ushort *restrict regions,                        \
+    uint first, uint last, __global const uint *restrict heads, __global const uint *restrict nodes,                  \
+        __global const ushort *restrict ends, __global const ushort *restrict lists,                                   \
+        __global const ushort *restrict corners, __global const ushort *restrict regions,                              \
         __global const uint *restrict slots, __global real *sums, __global const real *restrict matrices, FIXED_ARGS
 
-#define SHAPES_APART (SHAPING < NODES)
 #define BLOCKS_LOCAL                                                                                                   \
     __local real held[LOCAL_NODES * UNKNOWNS];                                                                         \
     __local uint words[LOCAL_NODES];                                                                                   \
-    __local real shape[(STORED ? 1 : LOCAL_SHAPES) * DIM];                                                             \
     __local real products[ROWS * GROUP_SIZE];
-
-/* Adds up nodes `begin` to `end` of a block, whose diagonals begin at `diagonal`, and does DO with each. */
-#define EACH_SUM(l, begin, end, depth, diagonal, DO)                                                                   \
-    for (uint l = (begin) + lane; l < (end); l += GROUP_SIZE) {                                                        \
-        real sum[UNKNOWNS];                                                                                            \
-        UNROLL_ELEMENT(UNKNOWNS)                                                                                       \
-        for (uint a = 0; a < UNKNOWNS; a++)                                                                            \
-            sum[a] = 0;                                                                                                \
-        for (uint d = 0; d < (depth); d++) {                                                                           \
-            const uint at = diagonals[(diagonal) + d] + l - (begin);                                                   \
-            if (at >= diagonals[(diagonal) + d + 1])                                                                   \
-                break;                                                                                                 \
-            const uint product = lists[k * NODES * GROUP_SIZE + at], n = product / GROUP_SIZE, e = product % GROUP_SIZE; \
-            UNROLL_ELEMENT(UNKNOWNS)                                                                                   \
-            for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
-                sum[a] += products[(n * UNKNOWNS + a) * GROUP_SIZE + e];                                               \
-        }                                                                                                              \
-        DO                                                                                                             \
-    }
 
 #define BLOCKS(mode, b, y, s)                                                                                          \
     const uint lane = get_local_id(0);                                                                                 \
     for (uint k = first + get_group_id(0); k < last; k += get_num_groups(0)) {                                         \
         __global const uint *head = heads + HEAD * k;                                                                  \
         const uint begin = head[0], inside = head[1], own = head[2], all = head[3], count = head[4], slot = head[5];   \
-        const uint depths = head[8], diagonal = head[9];                                                               \
         for (uint l = lane; l < all; l += GROUP_SIZE) {                                                                \
             const uint word = nodes[begin + l];                                                                        \
             words[l] = word;                                                                                           \
-            UNROLL_ELEMENT(UNKNOWNS)                                                                                   \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 held[l * UNKNOWNS + a] = OF_ELEMENTS(word, a, x, scale);                                               \
-            if (!STORED && !SHAPES_APART)                                                                              \
-                PLACE_FROM(shape + l * DIM, NODE_OF(word), NODE_OF(nodes[begin]))                                      \
         }                                                                                                              \
-        for (uint l = lane; l < (!STORED && SHAPES_APART ? head[7] : 0); l += GROUP_SIZE)                              \
-            PLACE_FROM(shape + l * DIM, shapes[head[6] + l], shapes[head[6]])                                          \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
         if (lane < count) {                                                                                            \
             real u[ROWS], q[ROWS];                                                                                     \
             uint of[NODES];                                                                                            \
-            UNROLL_ELEMENT(NODES)                                                                                      \
+            UNROLL_ELEMENT(NODES)                                                                                           \
             for (uint n = 0; n < NODES; n++) {                                                                         \
                 of[n] = corners[(k * NODES + n) * GROUP_SIZE + lane];                                                  \
-                UNROLL_ELEMENT(UNKNOWNS)                                                                               \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
                 for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
                     u[n * UNKNOWNS + a] = held[of[n] * UNKNOWNS + a];                                                  \
             }                                                                                                          \
-            BLOCK_ELEMENT                                                                                              \
-            UNROLL_ELEMENT(ROWS)                                                                                       \
+            ELEMENT(k * GROUP_SIZE + lane, OF_BLOCK, (ulong)k * (ROWS * (ROWS + 1) / 2) * GROUP_SIZE + lane, GROUP_SIZE)   \
+            UNROLL_ELEMENT(ROWS)                                                                                            \
             for (uint i = 0; i < ROWS; i++)                                                                            \
                 products[i * GROUP_SIZE + lane] = q[i];                                                                \
         }                                                                                                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
-        EACH_SUM(l, 0, inside, depths & 0xffff, diagonal,                                                              \
-                 finish_node(mode, words[l], sum, scale, x, b, y, s);)                                                 \
-        EACH_SUM(l, inside, own, depths >> 16, diagonal + (depths & 0xffff) + 1,                                       \
-                 for (uint a = 0; a < UNKNOWNS; a++) sums[slots[slot + l - inside] * UNKNOWNS + a] = sum[a];)          \
+        for (uint l = lane; l < own; l += GROUP_SIZE) {                                                                \
+            real sum[UNKNOWNS];                                                                                        \
+            UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
+            for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
+                sum[a] = 0;                                                                                            \
+            for (uint at = l > 0 ? ends[begin + l - 1] : 0; at < ends[begin + l]; at++) {                              \
+                const uint product = lists[k * NODES * GROUP_SIZE + at];                                               \
+                const uint n = product / GROUP_SIZE, e = product % GROUP_SIZE;                                         \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
+                for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
+                    sum[a] += products[(n * UNKNOWNS + a) * GROUP_SIZE + e];                                           \
+            }                                                                                                          \
+            if (l < inside) {                                                                                          \
+                finish_node(mode, words[l], sum, scale, x, b, y, s);                                                   \
+            } else {                                                                                                   \
+                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
+                for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
+                    sums[slots[slot + l - inside] * UNKNOWNS + a] = sum[a];                                         \
+            }                                                                                                          \
+        }                                                                                                              \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
     }
 
-/* q = K u of an element of a block, and of one in the order of colours. */
+/* q = K u of an element by its number, with nodes by NODE(n), or by what is stored from `at` on. */
 #if STORED
-#define BLOCK_ELEMENT                                                                                                  \
-    stored_product(matrices + (ulong)k * (ROWS * (ROWS + 1) / 2) * GROUP_SIZE + lane, GROUP_SIZE, u, q);
-#define COLOUR_ELEMENT stored_product(matrices + e, all, u, q);
+#define ELEMENT(element, NODE, at, apart) stored_product(matrices + (at), apart, u, q);
 #else
-#define MATERIAL(element) (materials + (ELASTIC + 1) * regions[element])
-#define BLOCK_ELEMENT                                                                                                  \
-    real at[SHAPING][DIM];                                                                                             \
-    UNROLL_ELEMENT(SHAPING)                                                                                            \
-    for (uint n = SHAPING; n-- > 0;) {                                                                                 \
-        const uint place = SHAPES_APART ? shape_corners[(k * SHAPING + n) * GROUP_SIZE + lane] : of[n];                \
-        UNROLL_ELEMENT(DIM)                                                                                            \
-        for (uint d = 0; d < DIM; d++)                                                                                 \
-            at[n][d] = shape[place * DIM + d];                                                                         \
-    }                                                                                                                  \
-    UNROLL_ELEMENT(SHAPING)                                                                                            \
-    for (uint n = SHAPING; n-- > 0;) {                                                                                 \
-        UNROLL_ELEMENT(DIM)                                                                                            \
-        for (uint d = 0; d < DIM; d++)                                                                                 \
-            at[n][d] -= at[0][d];                                                                                      \
-    }                                                                                                                  \
-    element_product(at, MATERIAL(k * GROUP_SIZE + lane), u, q);
-#define COLOUR_ELEMENT                                                                                                 \
-    real at[SHAPING][DIM];                                                                                             \
-    UNROLL_ELEMENT(SHAPING)                                                                                            \
-    for (uint n = 0; n < SHAPING; n++)                                                                                 \
-        PLACE_FROM(at[n], NODE_OF(of[n]), NODE_OF(of[0]))                                                              \
-    element_product(at, MATERIAL(e), u, q);
+#define ELEMENT(element, NODE, at, apart)                                                                              \
+    real shape[SHAPING][DIM];                                                                                          \
+    READ_SHAPE(shape, NODE)                                                                                            \
+    element_product(shape, materials + (ELASTIC + 1) * regions[element], u, q);
 #endif
+#define OF_BLOCK(n) NODE_OF(words[of[n]])
+#define OF_COLOUR(n) NODE_OF(of[n])
 
 #if BY_BLOCKS
 KERNEL void blocks_store(BLOCKS_ARGS, __global const real *restrict x, __global real *restrict y)
@@ -442,7 +408,7 @@ KERNEL void shared_residual(SHARED_ARGS, __global const real *restrict x, __glob
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 u[n * UNKNOWNS + a] = OF_ELEMENTS(of[n], a, x, scale);                                                 \
         }                                                                                                              \
-        COLOUR_ELEMENT                                                                                                 \
+        ELEMENT(e, OF_COLOUR, e, all)                                                                                  \
         UNROLL_ELEMENT(NODES)                                                                                               \
         for (uint n = 0; n < NODES; n++) {                                                                             \
             UNROLL_ELEMENT(UNKNOWNS)                                                                                        \

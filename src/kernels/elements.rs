@@ -12,7 +12,7 @@ use crate::real::Real;
 pub(crate) const NODE_BITS: u32 = 29;
 
 /// Numbers in the head of a block.
-pub(crate) const HEAD: usize = 10;
+pub(crate) const HEAD: usize = 6;
 
 /// The names of a step's kernels.
 const BLOCKS: [&str; 3] = ["blocks_store", "blocks_dots", "blocks_residual"];
@@ -28,10 +28,9 @@ pub(crate) struct Elements {
     /// Nodes of an element, and unknowns of a node.
     pub(crate) nodes: usize,
     pub(crate) unknowns: usize,
-    /// The most elements of a block, the most nodes, and the most that shape its elements.
+    /// The most elements and nodes of a block.
     pub(crate) block: usize,
     pub(crate) block_nodes: usize,
-    pub(crate) block_shapes: usize,
     /// Of each place at which integrals are formed, the derivatives of the shape function of each node by direction,
     pub(crate) slopes: Vec<Vec<[f64; 3]>>,
     /// and the part of the volume, times that of the element whose corners are the origin and the unit vectors.
@@ -64,7 +63,6 @@ impl Elements {
             ("NODES", self.nodes),
             ("UNKNOWNS", self.unknowns),
             ("LOCAL_NODES", self.block_nodes),
-            ("LOCAL_SHAPES", self.block_shapes),
             ("POINTS", self.weights.len()),
             ("CURVED", is(self.is_curved).into()),
             ("ELASTIC", is(self.is_elastic).into()),
@@ -156,11 +154,9 @@ impl<T: Real> Fixed<T> {
 pub(crate) struct Blocks<T> {
     pub(crate) heads: DeviceVec<u32>,
     pub(crate) nodes: DeviceVec<u32>,
-    pub(crate) shapes: DeviceVec<u32>,
-    pub(crate) diagonals: DeviceVec<u16>,
+    pub(crate) ends: DeviceVec<u16>,
     pub(crate) lists: DeviceVec<u16>,
     pub(crate) corners: DeviceVec<u16>,
-    pub(crate) shape_corners: DeviceVec<u16>,
     pub(crate) regions: DeviceVec<u16>,
     pub(crate) slots: DeviceVec<u32>,
     pub(crate) sums: DeviceVec<T>,
@@ -208,10 +204,9 @@ impl<T: Real> ProductRows<T> for BlockRows<T> {
     }
 
     fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {
-        let Blocks { heads, nodes, shapes, diagonals, lists, corners, shape_corners, .. } = &*self.blocks;
-        let Blocks { regions, slots, sums, .. } = &*self.blocks;
-        let mut all: Vec<&dyn Argument> = vec![&self.first, &self.last, heads, nodes, shapes, diagonals, lists];
-        all.extend([corners as &dyn Argument, shape_corners, regions, slots, sums]);
+        let Blocks { heads, nodes, ends, lists, corners, regions, slots, sums, .. } = &*self.blocks;
+        let mut all: Vec<&dyn Argument> = vec![&self.first, &self.last, heads, nodes, ends, lists, corners, regions];
+        all.extend([slots as &dyn Argument, sums]);
         all.extend(self.fixed.of_elements());
         all
     }

@@ -1,6 +1,5 @@
 //! Elements in blocks for work-groups: see `cl/elements.cl`.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,17 +12,6 @@ use crate::kernels::elements::HEAD;
 /// Elements that a thread cuts into blocks at a time.
 const PIECE: usize = 1 << 14;
 
-/// How elements are cut into blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
-    /// The most elements of a block, times the nodes of an element at most 2¹⁶,
-    pub(super) size: usize,
-    /// and its most nodes.
-    pub(super) most_nodes: usize,
-    /// How many of an element's nodes, the first, have coordinates of their own in local memory.
-    pub(super) shaping: usize,
-}
-
 /// The lists of all blocks, those without nodes of a halo first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockLists {
@@ -31,19 +19,14 @@ pub(super) struct BlockLists {
     pub(super) size: usize,
     /// Blocks without nodes of a halo.
     pub(super) interior: usize,
-    /// The most nodes of a block, and the most that shape its elements.
-    pub(super) most: [usize; 2],
     /// The elements of each block, one behind the other: `size` places each, with `u32::MAX` in those that are left.
     pub(super) elements: Vec<u32>,
     pub(super) heads: Vec<u32>,
-    /// Numbers on the rank: of nodes, and of those that shape elements.
+    /// Numbers on the rank.
     pub(super) nodes: Vec<u32>,
-    pub(super) shapes: Vec<u32>,
-    /// Where products of nodes begin in `lists`, those that come first for each of them, those that come second, and so on.
-    pub(super) diagonals: Vec<u16>,
+    pub(super) ends: Vec<u16>,
     pub(super) lists: Vec<u16>,
     pub(super) corners: Vec<u16>,
-    pub(super) shape_corners: Vec<u16>,
     pub(super) slots: Vec<u32>,
     /// Nodes that are summed behind all blocks,
     pub(super) shared: Vec<u32>,
@@ -58,28 +41,22 @@ struct Block {
     nodes: Vec<u32>,
 }
 
-/// The lists of a block.
-struct Lists {
-    head: [u32; HEAD],
-    nodes: Vec<u32>,
-    shapes: Vec<u32>,
-    diagonals: Vec<u16>,
-    lists: Vec<u16>,
-    corners: Vec<u16>,
-    shape_corners: Vec<u16>,
-}
-
 impl BlockLists {
-    /// Cuts the rank's elements into runs. Nodes that are `apart` are summed behind all blocks in any case. 30 to 70 bytes an element.
-    pub(super) fn new(mesh: &Mesh, rank: &RankNodes, cut: Cut, apart: impl Fn(u32) -> bool + Sync) -> Self {
+    /// Cuts the rank's elements into runs of at most `size`, with at most `most` nodes, `size` × nodes of an element ≤ 2¹⁶. Nodes that are
+    /// `apart` are summed behind all blocks in any case. 30 to 60 bytes an element.
+    pub(super) fn new(
+        mesh: &Mesh,
+        rank: &RankNodes,
+        [size, most]: [usize; 2],
+        apart: impl Fn(u32) -> bool + Sync,
+    ) -> Self {
+        let n = mesh.cell().nodes();
         let own = rank.own.len() as u32;
         let numbers = |k: usize| mesh.element(rank.element(k)).iter().map(|&node| rank.number(node));
-        let len = rank.len(mesh);
-        let pieces: Vec<Range<usize>> = (0..len).step_by(PIECE).map(|first| first..len.min(first + PIECE)).collect();
-        let in_runs = |piece: Range<usize>| runs(piece, cut, |k| numbers(k).collect());
-        let mut blocks: Vec<Block> = pieces.into_par_iter().flat_map_iter(in_runs).collect();
-        let has_halo = |block: &Block| block.nodes.last().is_some_and(|&node| node >= own);
-        blocks.sort_by_key(has_halo);
+        let pieces: Vec<Range<usize>> =
+            (0..rank.len(mesh)).step_by(PIECE).map(|first| first..rank.len(mesh).min(first + PIECE)).collect();
+        let cut = |piece: Range<usize>| cut(piece, [size, most], |k| numbers(k).collect());
+        let mut blocks: Vec<Block> = pieces.into_par_iter().flat_map_iter(cut).collect();
 
         let counts: Vec<AtomicU32> = (0..own).map(|_| AtomicU32::new(0)).collect();
         blocks.par_iter().for_each(|block| {
@@ -87,61 +64,90 @@ impl BlockLists {
                 counts[node as usize].fetch_add(1, Ordering::Relaxed);
             });
         });
-        let count = |node: u32| counts[node as usize].load(Ordering::Relaxed);
-        let is_shared = |node: u32| count(node) > 1 || apart(node);
-        let kind = |node: u32| if node >= own { 2 } else { u8::from(is_shared(node)) };
-        let of_block = |block: &Block| lists_of(block, cut, mesh.cell().nodes(), kind, |k| numbers(k).collect());
-        let lists: Vec<Lists> = blocks.par_iter().map(of_block).collect();
+        let is_shared = |node: u32| counts[node as usize].load(Ordering::Relaxed) > 1 || apart(node);
+        let kind = |node: u32| if node >= own { 2 } else { u32::from(is_shared(node)) };
+        blocks.par_iter_mut().for_each(|block| block.nodes.sort_by_key(|&node| (kind(node), node)));
+        let has_halo = |block: &Block| block.nodes.last().is_some_and(|&node| node >= own);
+        blocks.sort_by_key(has_halo);
 
-        let mut all = Self {
-            size: cut.size,
-            interior: blocks.iter().filter(|block| !has_halo(block)).count(),
-            shared: (0..own).filter(|&node| is_shared(node)).collect(),
-            ..Self::default()
-        };
+        let mut lists =
+            Self { size, interior: blocks.iter().filter(|block| !has_halo(block)).count(), ..Self::default() };
+        lists.shared = (0..own).filter(|&node| is_shared(node)).collect();
         let mut of_shared = vec![u32::MAX; own as usize];
-        let (mut next, mut sums) = (Vec::with_capacity(all.shared.len()), 0);
-        for (place, &node) in all.shared.iter().enumerate() {
+        let mut next: Vec<u32> = Vec::with_capacity(lists.shared.len());
+        let mut sums = 0;
+        for (place, &node) in lists.shared.iter().enumerate() {
             of_shared[node as usize] = place as u32;
             next.push(sums);
-            sums += count(node);
-            all.sum_ends.push(sums);
+            sums += counts[node as usize].load(Ordering::Relaxed);
+            lists.sum_ends.push(sums);
         }
-        for (block, lists) in blocks.iter().zip(lists) {
-            let Lists { mut head, nodes, shapes, diagonals, lists, corners, shape_corners } = lists;
-            let [inside, own] = [head[1] as usize, head[2] as usize];
-            all.most = [all.most[0].max(nodes.len()), all.most[1].max(shapes.len())];
-            (head[0], head[5]) = (all.nodes.len() as u32, all.slots.len() as u32);
-            (head[6], head[9]) = (all.shapes.len() as u32, all.diagonals.len() as u32);
-            all.heads.extend(head);
-            for &node in &nodes[inside..own] {
-                let next: &mut u32 = &mut next[of_shared[node as usize] as usize];
-                all.slots.push(*next);
+        for block in &blocks {
+            let count = |up_to: u32| block.nodes.partition_point(|&node| kind(node) < up_to) as u32;
+            let (inside, owned) = (count(1), count(2));
+            let elements = block.elements.len() as u32;
+            let head = [lists.nodes.len() as u32, inside, owned, block.nodes.len() as u32, elements];
+            lists.heads.extend(head.into_iter().chain([lists.slots.len() as u32]));
+            lists.nodes.extend_from_slice(&block.nodes);
+            for &node in &block.nodes[inside as usize..owned as usize] {
+                let next = &mut next[of_shared[node as usize] as usize];
+                lists.slots.push(*next);
                 *next += 1;
             }
-            let places = (0..cut.size).map(|e| block.elements.start + e);
-            all.elements.extend(places.map(|k| if k < block.elements.end { k as u32 } else { u32::MAX }));
-            all.nodes.extend(nodes);
-            all.shapes.extend(shapes);
-            all.diagonals.extend(diagonals);
-            all.lists.extend(lists);
-            all.corners.extend(corners);
-            all.shape_corners.extend(shape_corners);
         }
-        all
+        debug_assert_eq!(lists.heads.len(), HEAD * blocks.len());
+
+        lists.elements = vec![u32::MAX; blocks.len() * size];
+        lists.ends = vec![0; lists.nodes.len()];
+        lists.lists = vec![0; blocks.len() * size * n];
+        lists.corners = vec![0; blocks.len() * size * n];
+        let mut ends = lists.ends.as_mut_slice();
+        let mut of_blocks = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            let (own, rest) = ends.split_at_mut(block.nodes.len());
+            ends = rest;
+            of_blocks.push(own);
+        }
+        let parts = lists.elements.par_chunks_mut(size).zip(lists.lists.par_chunks_mut(size * n));
+        let parts = parts.zip(lists.corners.par_chunks_mut(size * n)).zip(of_blocks).zip(&blocks);
+        parts.for_each(|((((elements, list), corners), ends), block)| {
+            let key = |node: u32| (kind(node), node);
+            let place_of = |node: u32| {
+                let (Ok(k) | Err(k)) = block.nodes.binary_search_by_key(&key(node), |&node| key(node));
+                k
+            };
+            let mut products: Vec<Vec<u16>> = vec![Vec::new(); block.nodes.len()];
+            for (e, k) in block.elements.clone().enumerate() {
+                elements[e] = k as u32;
+                for (i, node) in numbers(k).enumerate() {
+                    let place = place_of(node);
+                    corners[i * size + e] = place as u16;
+                    if node < own {
+                        products[place].push((i * size + e) as u16);
+                    }
+                }
+            }
+            let mut end = 0;
+            for (products, to) in products.iter().zip(ends) {
+                list[end..end + products.len()].copy_from_slice(products);
+                end += products.len();
+                *to = end as u16;
+            }
+        });
+        lists
     }
 }
 
 /// Runs of a piece's elements, each with as many as there is room for.
-fn runs(piece: Range<usize>, cut: Cut, nodes_of: impl Fn(usize) -> Vec<u32>) -> Vec<Block> {
+fn cut(piece: Range<usize>, [size, most]: [usize; 2], nodes_of: impl Fn(usize) -> Vec<u32>) -> Vec<Block> {
     let (mut blocks, mut first) = (Vec::new(), piece.start);
     while first < piece.end {
-        let mut count = cut.size.min(piece.end - first);
+        let mut count = size.min(piece.end - first);
         let nodes = loop {
             let mut nodes: Vec<u32> = (first..first + count).flat_map(&nodes_of).collect();
             nodes.sort_unstable();
             nodes.dedup();
-            if nodes.len() <= cut.most_nodes || count == 1 {
+            if nodes.len() <= most || count == 1 {
                 break nodes;
             }
             count = count.div_ceil(2);
@@ -150,72 +156,4 @@ fn runs(piece: Range<usize>, cut: Cut, nodes_of: impl Fn(usize) -> Vec<u32>) -> 
         first += count;
     }
     blocks
-}
-
-/// The lists of a block. Its nodes are in the order of their kinds, 0 for those that no other block has, 1 for others that the rank owns, and 2;
-/// of a kind, those that get most come first, so that work-items side by side have as much to add, in neighbouring places.
-fn lists_of(
-    block: &Block,
-    Cut { size, shaping, .. }: Cut,
-    width: usize,
-    kind: impl Fn(u32) -> u8,
-    nodes_of: impl Fn(usize) -> Vec<u32>,
-) -> Lists {
-    let known = |nodes: &[u32], node: u32| {
-        let (Ok(k) | Err(k)) = nodes.binary_search(&node);
-        k
-    };
-    // what each node gets, by its place among the sorted ones
-    let mut products: Vec<Vec<u16>> = vec![Vec::new(); block.nodes.len()];
-    let mut sorted_corners = vec![0; size * width];
-    let mut shapes = Vec::new();
-    for (e, k) in block.elements.clone().enumerate() {
-        for (i, node) in nodes_of(k).into_iter().enumerate() {
-            let place = known(&block.nodes, node);
-            sorted_corners[i * size + e] = place;
-            products[place].push((i * size + e) as u16);
-            if i < shaping && shaping < width {
-                shapes.push(node);
-            }
-        }
-    }
-    shapes.sort_unstable();
-    shapes.dedup();
-    let mut order: Vec<usize> = (0..block.nodes.len()).collect();
-    order.sort_by_key(|&place| (kind(block.nodes[place]), Reverse(products[place].len()), place));
-    let mut place_of = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(to, &from)| place_of[from] = to as u16);
-
-    let ends: Vec<usize> =
-        (0..2).map(|up_to| order.partition_point(|&place| kind(block.nodes[place]) <= up_to)).collect();
-    let (mut diagonals, mut lists, mut depths) = (Vec::new(), Vec::new(), [0; 2]);
-    for (depth, of_kind) in depths.iter_mut().zip([0..ends[0], ends[0]..ends[1]]) {
-        let own = &order[of_kind];
-        *depth = own.first().map_or(0, |&place| products[place].len() as u32);
-        for k in 0..*depth as usize {
-            diagonals.push(lists.len() as u16);
-            lists.extend(own.iter().map_while(|&place| products[place].get(k)));
-        }
-        diagonals.push(lists.len() as u16);
-    }
-    lists.resize(size * width, 0);
-    let count = block.elements.len();
-    let mut shape_corners = vec![0; if shaping < width { size * shaping } else { 0 }];
-    for (e, k) in block.elements.clone().enumerate().filter(|_| shaping < width) {
-        for (i, node) in nodes_of(k).into_iter().take(shaping).enumerate() {
-            shape_corners[i * size + e] = known(&shapes, node) as u16;
-        }
-    }
-    let in_use = |at: usize| at % size < count;
-    let corners = sorted_corners.iter().enumerate().map(|(at, &place)| if in_use(at) { place_of[place] } else { 0 });
-    let [inside, own, all, elements] = [ends[0], ends[1], order.len(), count].map(|count| count as u32);
-    Lists {
-        head: [0, inside, own, all, elements, 0, 0, shapes.len() as u32, depths[0] | depths[1] << 16, 0],
-        nodes: order.iter().map(|&place| block.nodes[place]).collect(),
-        corners: corners.collect(),
-        shapes,
-        diagonals,
-        lists,
-        shape_corners,
-    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::blocks::{BlockLists, Cut};
+use super::blocks::BlockLists;
 use super::nodes::RankNodes;
 use super::{ElementOperator, Summation};
 use crate::device::{Context, DeviceVec, Kind};
@@ -20,7 +20,7 @@ use crate::operator::distributed::OwnRows;
 use crate::real::Real;
 
 /// Elements of a block: as many as local memory has room for.
-pub(super) const BLOCK_SIZES: [usize; 3] = [128, 64, 32];
+const BLOCK_SIZES: [usize; 3] = [128, 64, 32];
 
 /// Nodes of a block of as many elements, at the most; with nodes in any order there may be more, and the block gets fewer elements.
 fn most_nodes(size: usize, nodes: usize, dimensions: usize) -> usize {
@@ -32,12 +32,6 @@ fn most_nodes(size: usize, nodes: usize, dimensions: usize) -> usize {
 type RowsOf<T> = Vec<Box<dyn ProductRows<T>>>;
 
 impl ElementOperator<'_> {
-    /// How many of an element's nodes, the first, shape it.
-    fn shaping(&self) -> usize {
-        let cell = self.mesh.cell();
-        if self.rule.is_curved { cell.nodes() } else { cell.corners() }
-    }
-
     /// A rank's elements in blocks of at most `size`.
     pub(super) fn block_lists(&self, rank: &RankNodes, size: usize) -> BlockLists {
         let cell = self.mesh.cell();
@@ -45,9 +39,8 @@ impl ElementOperator<'_> {
         for (row, _) in self.springs_of::<f64>(rank) {
             has_springs[row as usize / self.unknowns] = true;
         }
-        let most_nodes = most_nodes(size, cell.nodes(), cell.dimensions());
-        let cut = Cut { size, most_nodes, shaping: self.shaping() };
-        BlockLists::new(self.mesh, rank, cut, |node| has_springs[node as usize])
+        let most = most_nodes(size, cell.nodes(), cell.dimensions());
+        BlockLists::new(self.mesh, rank, [size, most], |node| has_springs[node as usize])
     }
 }
 
@@ -62,9 +55,9 @@ pub(super) fn rows<T: Real>(
     let (rank, cell) = (operator.rank(&own.rows), operator.mesh.cell());
     let (b, nodes) = (operator.unknowns, cell.nodes());
     let local = |size: usize| {
-        let most = most_nodes(size, nodes, cell.dimensions());
-        let shapes = cell.dimensions() * if operator.rule.is_curved { most } else { most.min(cell.corners() * size) };
-        (most * b + shapes + nodes * b * size) * size_of::<T>() + 4 * most + 4096 // what sums of a group need
+        (most_nodes(size, nodes, cell.dimensions()) * b + nodes * b * size) * size_of::<T>()
+            + 4 * most_nodes(size, nodes, cell.dimensions())
+            + 4096 // what sums of a group need
     };
     let fits = |size: &&usize| {
         local(**size) as u64 <= ctx.info().local_memory_bytes && **size <= ctx.info().max_work_group as usize
@@ -81,13 +74,12 @@ pub(super) fn rows<T: Real>(
         Summation::Coloured => BLOCK_SIZES[0].min(ctx.info().max_work_group as usize),
     };
     let coordinates = Coordinates::of::<T>(operator, &rank);
-    let mut elements = Elements {
+    let elements = Elements {
         dimensions: cell.dimensions(),
         nodes,
         unknowns: b,
         block: size,
-        block_nodes: 1,
-        block_shapes: 1,
+        block_nodes: most_nodes(size, nodes, cell.dimensions()),
         slopes: operator.rule.slopes.clone(),
         weights: operator.rule.weights.clone(),
         is_curved: operator.rule.is_curved,
@@ -102,15 +94,7 @@ pub(super) fn rows<T: Real>(
     };
     let mut upload = Upload { ctx, bytes: 0 };
     match operator.summation {
-        Summation::ByNode => {
-            let lists = operator.block_lists(&rank, size);
-            // few numbers, so that there are few programs
-            [elements.block_nodes, elements.block_shapes] = lists.most.map(|most| most.max(1).next_multiple_of(32));
-            if elements.block_shapes < elements.block_nodes && operator.shaping() == nodes {
-                elements.block_shapes = elements.block_nodes;
-            }
-            by_blocks(operator, &rank, (&elements, lists), &coordinates, scale, &mut upload)
-        }
+        Summation::ByNode => by_blocks(operator, &rank, &elements, &coordinates, scale, &mut upload),
         Summation::Coloured => by_colours(operator, &rank, &elements, &coordinates, scale, &mut upload),
     }
 }
@@ -258,12 +242,17 @@ fn matrices<T: Real>(
 fn by_blocks<T: Real>(
     operator: &ElementOperator<'_>,
     rank: &RankNodes,
-    (elements, lists): (&Elements, BlockLists),
+    elements: &Elements,
     coordinates: &Coordinates,
     scale: Option<&[T]>,
     upload: &mut Upload<'_>,
 ) -> Result<(DeviceRows<T>, u64)> {
     let (mesh, b) = (operator.mesh, operator.unknowns);
+    let mut has_springs = vec![false; rank.own.len()];
+    for (row, _) in operator.springs_of::<T>(rank) {
+        has_springs[row as usize / b] = true;
+    }
+    let lists = BlockLists::new(mesh, rank, [elements.block, elements.block_nodes], |node| has_springs[node as usize]);
     let element =
         |place: usize| Some(lists.elements[place]).filter(|&k| k != u32::MAX).map(|k| rank.element(k as usize));
     let region = |place: usize| element(place).map_or(0, |element| mesh.regions()[element] as u16);
@@ -277,11 +266,9 @@ fn by_blocks<T: Real>(
     let blocks = Blocks {
         heads: upload.array(&lists.heads, what)?,
         nodes: upload.array(&words(&lists.nodes), what)?,
-        shapes: upload.array(&lists.shapes, what)?,
-        diagonals: upload.array(&lists.diagonals, what)?,
+        ends: upload.array(&lists.ends, what)?,
         lists: upload.array(&lists.lists, what)?,
         corners: upload.array(&lists.corners, what)?,
-        shape_corners: upload.array(&lists.shape_corners, what)?,
         regions: upload.array(&regions, what)?,
         slots: upload.array(&lists.slots, what)?,
         sums: DeviceVec::zeros(upload.ctx, sums.max(1), "sums of nodes")?,

@@ -270,8 +270,7 @@ fn blocks_of_any_size() {
     let mesh = Mesh::unit_cube([4, 4, 4]).unwrap();
     let rank = RankNodes::new(&mesh, 0..mesh.points().len());
     for [size, most] in [[64, 1000], [64, 20], [16, 8], [1, 8]] {
-        let cut = blocks::Cut { size, most_nodes: most, shaping: 4 };
-        let lists = blocks::BlockLists::new(&mesh, &rank, cut, |_| false);
+        let lists = blocks::BlockLists::new(&mesh, &rank, [size, most], |_| false);
         let heads = lists.heads.chunks_exact(crate::kernels::elements::HEAD);
         assert!(heads.clone().all(|head| head[3] as usize <= most && head[4] as usize <= size && head[1] <= head[2]));
         assert_eq!(heads.map(|head| head[4] as usize).sum::<usize>(), mesh.len());
