@@ -58,6 +58,9 @@ struct Source<'a> {
 pub(super) type OnSide = (usize, Vec<(u32, f64)>, f64);
 
 /// A x = b for the unknowns of all nodes: unknown a of node i is number b i + a, with b unknowns a node.
+///
+/// Known values may be larger than the other elements of b by any factor, as 1 V is to ε₀: then a small ‖b − A x‖ / ‖b‖ says nothing of the other rows. With
+/// 0 in place of the known elements of b, and the [known values](Problem::known_values) put into x after the solve, it does.
 #[derive(Debug, Clone)]
 pub struct System {
     /// Symmetric. Known unknowns have a 1 on the diagonal, and nothing else in row and column.
@@ -222,7 +225,8 @@ impl<'a> Problem<'a> {
     }
 
     /// The known values, by unknowns.
-    fn known_values(&self) -> Vec<Option<f64>> {
+    #[must_use]
+    pub fn known_values(&self) -> Vec<Option<f64>> {
         let b = self.unknowns();
         let mut known = vec![None; b * self.mesh.points().len()];
         for (side, condition) in &self.conditions {

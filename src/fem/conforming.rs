@@ -81,7 +81,8 @@ fn no_node_between(mesh: &Mesh, numbers: &Numbers, sides: &[(Key, u32)]) -> Resu
         for &node in corners.iter().flat_map(|corner| &beside[corner]).filter(|node| !corners.contains(node)) {
             if is_within(mesh.points()[node as usize], &places) {
                 return Err(Error::Usage(format!(
-                    "node {} hangs: it is on the side of element {}, but not one of its nodes; elements must meet side to side",
+                    "node {} hangs: it is on the side of element {}, but not one of its nodes; \
+                     elements must meet side to side",
                     Numbers::of(&numbers.nodes, node as usize),
                     Numbers::of(&numbers.elements, *element as usize)
                 )));
@@ -110,7 +111,7 @@ fn is_within(place: [f64; 3], corners: &[[f64; 3]]) -> bool {
     let off: [f64; 3] = std::array::from_fn(|x| p[x] - weights[0] * a[x] - weights[1] * b[x]);
     let size = dot(a, a).max(dot(b, b));
     let inside = [1.0 - weights[0] - weights[1], weights[0], weights[1]];
-    dot(off, off) <= NEAR * NEAR * size && inside.iter().all(|&weight| weight >= -NEAR && weight < 1.0 - NEAR)
+    dot(off, off) <= NEAR * NEAR * size && inside.iter().all(|weight| (-NEAR..1.0 - NEAR).contains(weight))
 }
 
 /// Nodes of the boundary at the same place are a crack, or parts of a geometry that were never joined.
@@ -123,8 +124,8 @@ fn tell_doubled(mesh: &Mesh, mut nodes: Vec<u32>) {
     let count = places.windows(2).filter(|pair| pair[0] == pair[1]).count();
     if count > 0 {
         log::warn!(
-            "{count} nodes of the boundary are where others are: elements that touch there are not connected, as at a crack; \
-             'Coherence' in Gmsh joins parts of a geometry"
+            "{count} nodes of the boundary are where others are: elements that touch there are not connected, \
+             as at a crack; 'Coherence' in Gmsh joins parts of a geometry"
         );
     }
 }

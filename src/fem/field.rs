@@ -33,6 +33,8 @@ pub struct Sample {
     pub value: [f64; 3],
     /// ∇u.
     pub gradient: Gradient,
+    /// σ, of elasticity.
+    pub stress: Option<Stress>,
 }
 
 impl Problem<'_> {
@@ -69,11 +71,8 @@ impl Problem<'_> {
     #[must_use]
     pub fn stresses(&self, gradients: &[Gradient]) -> Option<Vec<Stress>> {
         matches!(self.physics, Physics::Elasticity { .. }).then(|| {
-            let stress = |(element, gradient): (usize, &Gradient)| {
-                let s = self.tension(element, gradient);
-                [s[0][0], s[1][1], s[2][2], s[0][1], s[1][2], s[0][2]]
-            };
-            gradients.iter().enumerate().map(stress).collect()
+            let all = gradients.iter().enumerate();
+            all.map(|(element, gradient)| voigt(&self.tension(element, gradient))).collect()
         })
     }
 
@@ -160,7 +159,9 @@ impl Problem<'_> {
             (0..b).for_each(|a| value[a] += shape * x[b * node as usize + a]);
         }
         let gradient = self.gradient(x, element, &Geometry::of(self.mesh, element, &point));
-        Some(Sample { element, value, gradient })
+        let is_elastic = matches!(self.physics, Physics::Elasticity { .. });
+        let stress = is_elastic.then(|| voigt(&self.tension(element, &gradient)));
+        Some(Sample { element, value, gradient, stress })
     }
 
     fn check_solution(&self, x: &[f64]) {
@@ -210,6 +211,10 @@ impl Problem<'_> {
 pub fn von_mises([xx, yy, zz, xy, yz, xz]: &Stress) -> f64 {
     let differences = (xx - yy).powi(2) + (yy - zz).powi(2) + (zz - xx).powi(2);
     (0.5 * differences + 3.0 * (xy * xy + yz * yz + xz * xz)).sqrt()
+}
+
+fn voigt(s: &[[f64; 3]; 3]) -> Stress {
+    [s[0][0], s[1][1], s[2][2], s[0][1], s[1][2], s[0][2]]
 }
 
 fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {

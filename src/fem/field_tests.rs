@@ -359,7 +359,7 @@ mod files {
             assert_eq!(pixels(&same).2[0], [33, 145, 140]);
         }
         let cube = Mesh::unit_cube([1, 1, 1]).unwrap();
-        let error = diffusion(&cube, 1.0).picture(&vec![0.0; 8], None).unwrap_err().to_string();
+        let error = diffusion(&cube, 1.0).picture(&[0.0; 8], None).unwrap_err().to_string();
         assert!(error.contains("in the plane"), "{error}");
     }
 }

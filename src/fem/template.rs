@@ -14,7 +14,8 @@ impl Plan {
         let list = |value: &str| format!("[{}]", vec![value; d].join(", "));
         let name = serde_json::Value::from(name);
         let mut text = format!(
-            "[mesh]\nfile = {name}\n# order = 2             # with the middles of edges\n# scale = 1e-3          # of coordinates: from mm\n\n\
+            "[mesh]\nfile = {name}\n# order = 2             # with the middles of edges\n\
+             # scale = 1e-3          # of coordinates: from mm\n\n\
              [physics]\nkind = \"diffusion\"      # −∇·(κ ∇u) = f; or \"elasticity\"\n"
         );
         let source = if sides.len() < 2 { "1.0" } else { "0.0" };
@@ -22,7 +23,8 @@ impl Plan {
         for region in mesh.region_names() {
             let _ = write!(
                 text,
-                "\n[regions.{}]\nconductivity = 1.0      # elasticity: young = 210e9, poisson = 0.3\nsource = {source}            # elasticity: {}\n",
+                "\n[regions.{}]\nconductivity = 1.0      # elasticity: young = 210e9, poisson = 0.3\n\
+                 source = {source}            # elasticity: {}\n",
                 key(region),
                 list("0.0")
             );

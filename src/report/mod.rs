@@ -10,6 +10,8 @@ mod devices_text;
 pub(crate) mod exchange;
 pub(crate) mod fdtd;
 pub(crate) mod fdtd_html;
+pub(crate) mod fem;
+pub(crate) mod fem_mesh;
 mod flags;
 mod html;
 pub(crate) mod info;

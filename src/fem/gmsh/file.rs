@@ -13,6 +13,7 @@ pub(super) struct File {
     pub(super) names: HashMap<(usize, i64), String>,
     /// Numbers of nodes, and where they are.
     pub(super) nodes: Vec<(u64, [f64; 3])>,
+    /// Elements, at least one each.
     pub(super) blocks: Vec<Block>,
     /// Physical groups of geometrical entities, by dimensions and number: version 4.
     pub(super) entities: HashMap<(usize, i64), Vec<i64>>,
@@ -59,10 +60,10 @@ impl File {
             has[1] |= name == "Elements";
             input.end(name)?;
         }
-        for (name, _) in ["Nodes", "Elements"].iter().zip(has).filter(|(_, has)| !has) {
-            return Err(input.error(format!("the file ends without a section ${name}")));
+        match ["Nodes", "Elements"].iter().zip(has).find(|(_, has)| !has) {
+            Some((name, _)) => Err(input.error(format!("the file ends without a section ${name}"))),
+            None => Ok(file),
         }
-        Ok(file)
     }
 
     fn read_names(&mut self, input: &mut Input<'_>) -> Result<()> {
@@ -145,6 +146,9 @@ impl File {
                 for _ in 0..kind.nodes {
                     nodes.push(input.size()?);
                 }
+            }
+            if numbers.is_empty() {
+                continue;
             }
             let groups = self.entities.get(&(dimension as usize, entity)).cloned().unwrap_or_default();
             self.blocks.push(Block { kind, entity, groups, numbers, nodes });

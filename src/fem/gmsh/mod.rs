@@ -105,7 +105,7 @@ impl Mesh {
 fn shape(blocks: &[Block]) -> Result<Cell> {
     let dimension = blocks.iter().map(|block| block.kind.dimension).max().unwrap_or(0);
     let mut cell = None;
-    for block in blocks.iter().filter(|block| block.kind.dimension == dimension && !block.numbers.is_empty()) {
+    for block in blocks.iter().filter(|block| block.kind.dimension == dimension) {
         let Some(own) = block.kind.cell() else {
             return Err(Error::Usage(format!(
                 "element {} is a {}; a mesh is of triangles or of tetrahedra, of first or second order",

@@ -308,3 +308,27 @@ fn compressed() {
     assert_eq!(Mesh::from_gmsh(file.path()).unwrap(), read(TWO).unwrap());
     assert!(matches!(Mesh::from_gmsh("no-such.msh"), Err(Error::Io { .. })));
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(3000))]
+
+    /// Whatever is changed in a file, it is read or refused.
+    #[test]
+    fn damaged_files_end_in_errors(
+        which in 0..4_usize,
+        places in proptest::collection::vec((0..2000_usize, 0..256_usize), 1..4),
+    ) {
+        let mut bytes = match which {
+            0 => TWO.as_bytes().to_vec(),
+            1 => TWO_NEW.as_bytes().to_vec(),
+            2 => binary(false, false),
+            _ => binary(true, false),
+        };
+        for (place, byte) in places {
+            let place = place % bytes.len();
+            // in text, what is likely to be read
+            bytes[place] = if which < 2 { b"0123456789-. \n$e"[byte % 16] } else { byte as u8 };
+        }
+        let _ = Mesh::from_gmsh_bytes(&bytes);
+    }
+}
