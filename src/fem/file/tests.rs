@@ -101,10 +101,7 @@ fn what_is_wrong_is_named() {
             "line 8: sides.lid: the mesh has no such side; it has: left, right, bottom, top",
         ),
         (other("regions.\"*\"", "regions.air"), "line 6: regions.air: the mesh has no such region; it has: square"),
-        (
-            other("[regions.\"*\"]\n        conductivity = 2", ""),
-            "no table [regions.square], but the mesh has that region",
-        ),
+        (other("[regions.\"*\"]\n    conductivity = 2", ""), "no table [regions.square], but the mesh has that region"),
         (other("conductivity = 2", ""), "line 6: regions.\"*\": conductivity is missing"),
         (other("conductivity = 2", "young = 2"), "line 6: regions.\"*\": young is nothing of diffusion"),
         (other("conductivity = 2", "conductivity = -2"), "conductivity = -2 of region square"),
