@@ -9,7 +9,7 @@ use declive::solve::{Method, Precision, Precond};
 use serde::Serialize;
 
 use super::distinct;
-use super::fem_mesh::MeshFacts;
+use super::fem_mesh::{Line, MeshFacts};
 use super::layout::Text;
 use super::units::{count, number, plural, scientific};
 
@@ -82,6 +82,7 @@ pub(crate) struct Files {
     pub(crate) png: Option<String>,
     pub(crate) output: Option<String>,
     pub(crate) system: Option<[String; 2]>,
+    pub(crate) report: Option<String>,
 }
 
 /// Where the time went.
@@ -157,6 +158,11 @@ fn conductance(plan: &Plan, reactions: &[Reaction]) -> Option<f64> {
 }
 
 impl Report {
+    /// Takes back the name of the page if it was not written.
+    pub(crate) fn forget_unwritten(&mut self, report: bool) {
+        self.files.report.take_if(|_| !report);
+    }
+
     /// Gathers the facts.
     pub(crate) fn new(facts: Facts<'_>) -> Self {
         let outcome = facts.outcome;
@@ -185,38 +191,96 @@ impl Report {
         }
     }
 
-    fn solution(&self, text: &mut Text) {
+    /// The outcome in a sentence.
+    pub(super) fn outcome(&self) -> String {
+        let iterations = plural(self.iterations, "iteration");
+        if self.converged {
+            format!("Converged in {iterations}, true relative residual {}.", scientific(self.rel_residual_2))
+        } else {
+            format!("Not converged after {iterations}. {}.", self.reason_text)
+        }
+    }
+
+    /// Labelled facts of the problem,
+    pub(super) fn problem(&self) -> Vec<Line> {
+        let mut all = vec![("problem", self.problem.clone())];
+        all.extend(self.title.clone().map(|title| ("title", title)));
+        all.push(("physics", format!("{}: {}", self.physics, self.physics.describe().trim_end_matches('.'))));
+        all.extend(self.mesh.lines());
+        let [unknowns, known] = [self.unknowns, self.known].map(count);
+        let entries = plural(self.entries, "entry");
+        all.push(("unknowns", format!("{unknowns}, of which {known} are known; {entries} of the matrix")));
+        all
+    }
+
+    /// of the method,
+    pub(super) fn method(&self) -> Vec<Line> {
+        let has_precond = !self.method.factorises();
+        let precond = if has_precond { format!(", preconditioner {}", self.precond) } else { String::new() };
+        let devices = if self.devices.is_empty() { "the host".into() } else { self.devices.join(", ") };
+        vec![("method", format!("{}{precond}, in {}", self.method, self.precision)), ("devices", devices)]
+    }
+
+    /// of the solution and the files that have it,
+    pub(super) fn solution(&self) -> Vec<Line> {
         let Solution { extremes, largest, largest_gradient, largest_von_mises, reactions, conductance, energy, probes } =
             &self.solution;
         let is_number = extremes.len() == 1;
-        for (axis, [least, most]) in AXES.iter().zip(extremes) {
-            let label = if is_number { "u".into() } else { format!("u {axis}") };
-            text.line(&label, &format!("from {} to {}", digits(*least), digits(*most)));
-        }
+        let labels = if is_number { ["u"; 3] } else { ["u x", "u y", "u z"] };
+        let range = |(label, [least, most]): (&'static str, &[f64; 2])| {
+            (label, format!("from {} to {}", digits(*least), digits(*most)))
+        };
+        let mut all: Vec<Line> = labels.into_iter().zip(extremes).map(range).collect();
         if !is_number {
-            text.line("largest |u|", &digits(*largest));
+            all.push(("largest |u|", digits(*largest)));
         }
-        largest_gradient.iter().for_each(|value| text.line("largest |∇u|", &digits(*value)));
-        largest_von_mises.iter().for_each(|value| text.line("von Mises", &format!("{} at the most", digits(*value))));
-        for Reaction { side, component, total } in reactions {
+        all.extend(largest_gradient.map(|value| ("largest |∇u|", digits(value))));
+        all.extend(largest_von_mises.map(|value| ("von Mises", format!("{} at the most", digits(value)))));
+        all.extend(reactions.iter().map(|Reaction { side, component, total }| {
             if is_number {
-                text.line("flux", &format!("{} comes in through {side}", digits(*total)));
+                ("flux", format!("{} comes in through {side}", digits(*total)))
             } else {
-                text.line("force", &format!("{} along {} on {side}", digits(*total), AXES[*component]));
+                ("force", format!("{} along {} on {side}", digits(*total), AXES[*component]))
             }
-        }
-        conductance.iter().for_each(|value| text.line("Q / ΔV", &digits(*value)));
-        text.line("energy", &digits(*energy));
-        for Seen { probe, value, gradient, stress } in probes {
-            let list = |all: &[f64]| all.iter().map(|v| digits(*v)).collect::<Vec<_>>().join(", ");
-            let point: Vec<_> = probe.point[..self.mesh.element.dimensions()].iter().map(|x| number(*x)).collect();
-            let second = match stress {
-                Some(stress) => format!("σ = ({}) for xx, yy, zz, xy, yz, xz", list(stress)),
-                None => format!("∇u = ({})", list(&gradient[0])),
-            };
-            let value = if is_number { list(value) } else { format!("({})", list(value)) };
-            text.line("probe", &format!("{} at ({}): u = {value}, {second}", probe.name, point.join(", ")));
-        }
+        }));
+        all.extend(conductance.map(|value| ("Q / ΔV", digits(value))));
+        all.push(("energy", digits(*energy)));
+        all.extend(probes.iter().map(|seen| ("probe", self.seen(seen))));
+        let Files { vtu, png, output, system, report } = &self.files;
+        let files = [("ParaView", vtu), ("picture", png), ("unknowns", output), ("report", report)];
+        all.extend(files.into_iter().filter_map(|(label, name)| Some((label, name.clone()?))));
+        all.extend(system.iter().map(|[a, b]| ("system", format!("{a}, {b}"))));
+        all
+    }
+
+    fn seen(&self, Seen { probe, value, gradient, stress }: &Seen) -> String {
+        let list = |all: &[f64]| all.iter().map(|v| digits(*v)).collect::<Vec<_>>().join(", ");
+        let point: Vec<_> = probe.point[..self.mesh.element.dimensions()].iter().map(|x| number(*x)).collect();
+        let second = match stress {
+            Some(stress) => format!("σ = ({}) for xx, yy, zz, xy, yz, xz", list(stress)),
+            None => format!("∇u = ({})", list(&gradient[0])),
+        };
+        let value = if value.len() == 1 { list(value) } else { format!("({})", list(value)) };
+        format!("{} at ({}): u = {value}, {second}", probe.name, point.join(", "))
+    }
+
+    /// and of the time.
+    pub(super) fn time(&self) -> Vec<Line> {
+        let Seconds { read, assemble, prepare, solve, fields, total } = self.seconds;
+        let all = [
+            ("read", read),
+            ("assemble", assemble),
+            ("prepare", prepare),
+            ("solve", solve),
+            ("fields", fields),
+            ("total", total),
+        ];
+        all.map(|(label, time)| (label, format!("{time:9.4} s"))).to_vec()
+    }
+
+    /// What the problem is called.
+    pub(super) fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or("Finite elements")
     }
 }
 
@@ -229,49 +293,17 @@ fn digits(value: f64) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text::default();
-        let iterations = plural(self.iterations, "iteration");
-        text.paragraph(&if self.converged {
-            format!("Converged in {iterations}, true relative residual {}.", scientific(self.rel_residual_2))
-        } else {
-            format!("Not converged after {iterations}. {}.", self.reason_text)
-        });
-        text.section("Problem");
-        text.line("problem", &self.problem);
-        self.title.iter().for_each(|title| text.line("title", title));
-        text.line("physics", &format!("{}: {}", self.physics, self.physics.describe().trim_end_matches('.')));
-        self.mesh.lines(&mut text);
-        text.line(
-            "unknowns",
-            &format!(
-                "{}, of which {} are known; {} of the matrix",
-                count(self.unknowns),
-                count(self.known),
-                plural(self.entries, "entry")
-            ),
-        );
-        text.section("Method");
-        let precond =
-            if self.method.factorises() { String::new() } else { format!(", preconditioner {}", self.precond) };
-        text.line("method", &format!("{}{precond}, in {}", self.method, self.precision));
-        text.line("devices", &if self.devices.is_empty() { "the host".into() } else { self.devices.join(", ") });
-        text.section("Solution");
-        self.solution(&mut text);
-        let Files { vtu, png, output, system } = &self.files;
-        for (label, name) in [("ParaView", vtu), ("picture", png), ("unknowns", output)] {
-            name.iter().for_each(|name| text.line(label, name));
-        }
-        system.iter().for_each(|[a, b]| text.line("system", &format!("{a}, {b}")));
-        text.section("Time");
-        let Seconds { read, assemble, prepare, solve, fields, total } = self.seconds;
-        let all = [
-            ("read", read),
-            ("assemble", assemble),
-            ("prepare", prepare),
-            ("solve", solve),
-            ("fields", fields),
-            ("total", total),
+        text.paragraph(&self.outcome());
+        let sections = [
+            ("Problem", self.problem()),
+            ("Method", self.method()),
+            ("Solution", self.solution()),
+            ("Time", self.time()),
         ];
-        all.iter().for_each(|(label, time)| text.line(label, &format!("{time:9.4} s")));
+        for (title, lines) in sections {
+            text.section(title);
+            lines.iter().for_each(|(label, value)| text.line(label, value));
+        }
         f.write_str(&text.finish())
     }
 }

@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::layout::Text;
 use super::units::{count, number, plural, scientific};
 
+/// A fact with its label.
+pub(super) type Line = (&'static str, String);
+
 /// All that is known about it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MeshReport {
@@ -59,24 +62,27 @@ impl MeshFacts {
         }
     }
 
-    /// Lines of a section.
-    pub(super) fn lines(&self, text: &mut Text) {
-        let kind = if self.element.dimensions() == 2 { "triangle" } else { "tetrahedron" };
-        let kinds = if self.elements == 1 {
-            kind.into()
-        } else {
-            kind.replace("dron", "dra") + if kind == "triangle" { "s" } else { "" }
+    /// Labelled facts.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let is_flat = self.element.dimensions() == 2;
+        let kinds = match (is_flat, self.elements) {
+            (true, 1) => "triangle",
+            (true, _) => "triangles",
+            (false, 1) => "tetrahedron",
+            (false, _) => "tetrahedra",
         };
         let order = if self.element.order() == 1 { "first" } else { "second" };
-        text.line("elements", &format!("{} {kinds} of {order} order", count(self.elements)));
-        text.line("nodes", &count(self.nodes));
         let groups = |all: &[Group], what: &str| -> String {
-            let names: Vec<_> =
-                all.iter().map(|group| format!("{} ({})", group.name, plural(group.count, what))).collect();
+            let name = |group: &Group| format!("{} ({})", group.name, plural(group.count, what));
+            let names: Vec<_> = all.iter().map(name).collect();
             if names.is_empty() { "none".into() } else { names.join(", ") }
         };
-        text.line("regions", &groups(&self.regions, "element"));
-        text.line("sides", &groups(&self.sides, if kind == "triangle" { "edge" } else { "face" }));
+        vec![
+            ("elements", format!("{} {kinds} of {order} order", count(self.elements))),
+            ("nodes", count(self.nodes)),
+            ("regions", groups(&self.regions, "element")),
+            ("sides", groups(&self.sides, if is_flat { "edge" } else { "face" })),
+        ]
     }
 }
 
@@ -86,7 +92,7 @@ impl fmt::Display for MeshReport {
             (Text::default(), &self.mesh.quality);
         text.paragraph(&format!("{} is a mesh of Gmsh.", self.file));
         text.section("Mesh");
-        self.mesh.lines(&mut text);
+        self.mesh.lines().iter().for_each(|(label, value)| text.line(label, value));
         let d = self.mesh.element.dimensions();
         let axes = ["x", "y", "z"].iter().zip(bounds).take(d);
         let axes: Vec<_> =

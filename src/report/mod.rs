@@ -11,6 +11,7 @@ pub(crate) mod exchange;
 pub(crate) mod fdtd;
 pub(crate) mod fdtd_html;
 pub(crate) mod fem;
+pub(crate) mod fem_html;
 pub(crate) mod fem_mesh;
 mod flags;
 mod html;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use declive::verify;
+use scraper::{Html, Selector};
 use serde_json::Value;
 
 use crate::common::process::{Place, Run};
@@ -124,8 +125,13 @@ fn files() {
     // u = 1 + 3 x, six cells across
     assert!(x[0].iter().enumerate().all(|(node, u)| (u - 1.0 - 0.5 * (node % 7) as f64).abs() < 1e-12));
     close(&report["conductance"], 2.0, 1e-12);
-    place.run_without_opencl("fem square.toml -q -o x.npy").ends(0);
-    assert_eq!(place.names(), ["s-A.mtx", "s-b.mtx", "square.toml", "u.png", "u.vtu", "x.mtx", "x.npy"]);
+    place.run_without_opencl("fem square.toml -q -o x.npy --report r.html").ends(0);
+    let page = Html::parse_document(&place.read("r.html"));
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+    let count = |selector: &str| page.select(&Selector::parse(selector).unwrap()).count();
+    assert_eq!((count("img"), count("section"), count("table")), (1, 5, 4));
+    assert!(place.read("r.html").contains("comes in through right"));
+    assert_eq!(place.names(), ["r.html", "s-A.mtx", "s-b.mtx", "square.toml", "u.png", "u.vtu", "x.mtx", "x.npy"]);
 }
 
 #[test]

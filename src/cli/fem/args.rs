@@ -66,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "u.png", help_heading = OUTPUT)]
     pub(super) png: Option<PathBuf>,
 
+    /// File for a report: one HTML page, with a picture of u of a mesh in the plane
+    #[arg(long, value_name = "out.html", help_heading = OUTPUT)]
+    pub(super) report: Option<PathBuf>,
+
     /// File for the unknowns, those of a node after each other: Matrix Market, or NumPy's where its name ends with .npy
     #[arg(short, long, value_name = "x.mtx", help_heading = OUTPUT)]
     pub(super) output: Option<PathBuf>,

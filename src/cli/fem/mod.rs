@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let solution = Solution::new(&problem, &plan, &probes, &solved.outcome.x);
     let fields = reckoning.elapsed();
     let (written, files) = outputs.write(&problem, &plan, &solved.outcome.x, &name);
-    let report = Report::new(Facts {
+    let mut report = Report::new(Facts {
         file: &name,
         plan: &plan,
         mesh: &mesh,
@@ -85,8 +85,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         files,
         seconds: [read, assemble, solved.prepare, solved.outcome.solve, fields, start.elapsed()],
     });
+    let page = outputs.write_report(&report, &problem, &plan, &solved.outcome.x);
+    report.forget_unwritten(page.is_ok());
     Form::of(args.json, args.quiet, false).publish(&report)?;
-    written?;
+    written.and(page)?;
     Ok(if solved.outcome.reason.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
@@ -103,7 +105,7 @@ fn is_mesh(path: &Path) -> Result<bool, Error> {
 /// What a mesh is like, or a problem to start from.
 fn of_mesh(args: &Args, name: &str) -> Result<Exit, Failure> {
     let outputs = [("--vtu", args.vtu.is_some()), ("--png", args.png.is_some()), ("-o", args.output.is_some())];
-    let more = [("--write-system", args.write_system.is_some())];
+    let more = [("--report", args.report.is_some()), ("--write-system", args.write_system.is_some())];
     if let Some((option, _)) = outputs.iter().chain(&more).find(|(_, is_there)| *is_there) {
         return Err(Failure::usage(format!(
             "{option} needs a problem, and {name} is a mesh alone; --template prints a problem file to start from"

@@ -10,12 +10,14 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Target;
 use crate::cli::place::Place;
 use crate::report::DECLIVE;
-use crate::report::fem::Files;
+use crate::report::fem::{Files, Report};
+use crate::report::fem_html::{self, Drawn};
 
 /// Files that can be written.
 pub(super) struct Outputs {
     vtu: Option<Target>,
     png: Option<Target>,
+    report: Option<Target>,
     solution: Option<Place>,
     /// The matrix, and the right-hand side.
     system: Option<[Place; 2]>,
@@ -35,6 +37,7 @@ impl Outputs {
         let outputs = Self {
             vtu: target(&args.vtu)?,
             png: target(&args.png)?,
+            report: target(&args.report)?,
             solution: args.output.as_deref().map(|path| Place::probe_vectors(path, "-o")).transpose()?,
             system: args.write_system.as_ref().map(system).transpose()?,
         };
@@ -42,6 +45,7 @@ impl Outputs {
         let named = [
             ("--vtu", outputs.vtu.as_ref()),
             ("--png", outputs.png.as_ref()),
+            ("--report", outputs.report.as_ref()),
             ("-o", outputs.solution.as_ref().map(|place| &place.target)),
         ];
         let all: Vec<_> =
@@ -93,9 +97,32 @@ impl Outputs {
             png: written(&png),
             output: written(&solution),
             system: self.system.as_ref().map(|all| all.each_ref().map(|place| place.target.name())),
+            report: self.report.as_ref().map(Target::name),
         };
         let result = [vtu, png, solution].into_iter().flatten().try_for_each(|(result, _)| result);
         (result, files)
+    }
+
+    /// Writes the page, if it is wanted.
+    pub(super) fn write_report(
+        &self,
+        report: &Report,
+        problem: &Problem<'_>,
+        plan: &Plan,
+        x: &[f64],
+    ) -> Result<(), Failure> {
+        let Some(target) = &self.report else { return Ok(()) };
+        let drawn = if problem.mesh().cell().dimensions() == 2 {
+            let picture = problem.picture(x, plan.window)?;
+            let mut png = Vec::new();
+            let written = picture.write_png(&mut png);
+            written.map_err(|source| Failure::Write { name: "a picture".into(), source })?;
+            Some(Drawn { png, range: picture.range() })
+        } else {
+            None
+        };
+        let page = fem_html::page(report, drawn.as_ref());
+        target.write(|out| out.write_all(page.as_bytes()))
     }
 }
 

@@ -23,6 +23,8 @@ use crate::matrix_market::unpacked;
 
 /// The region of elements that are in no physical group.
 const DEFAULT: &str = "default";
+/// How far from the plane z = 0 nodes of triangles may be, as a part of the largest coordinate.
+const FLAT: f64 = 1e-12;
 /// Nodes to swap in an element that goes round the wrong way, after corners 2 and 3: middles of edges.
 const TRIANGLE_SWAP: [[usize; 2]; 1] = [[3, 5]];
 const TETRAHEDRON_SWAP: [[usize; 2]; 2] = [[4, 6], [8, 9]];
@@ -51,7 +53,10 @@ impl Mesh {
         let mut file = File::read(bytes)?;
         let cell = shape(&file.blocks)?;
         let of = |dimension: usize| move |block: &&Block| block.kind.dimension == dimension;
-        let nodes = Nodes::new(&file, cell)?;
+        let mut nodes = Nodes::new(&file, cell)?;
+        if cell.dimensions() == 2 {
+            nodes.flatten();
+        }
         turn_round(&mut file.blocks, cell, &nodes);
 
         let mut numbers = Numbers { nodes: nodes.numbers.clone(), ..Numbers::default() };
@@ -147,6 +152,13 @@ impl Nodes {
             log::info!("{left} nodes of the file belong to no element, and are left out");
         }
         Ok(Self { points, numbers, places })
+    }
+
+    /// Brings those into the plane z = 0 that are out of it by rounding.
+    fn flatten(&mut self) {
+        let size = self.points.iter().flat_map(|[x, y, _]| [x.abs(), y.abs()]).fold(0.0, f64::max);
+        let near = self.points.iter_mut().map(|point| &mut point[2]).filter(|z| z.abs() <= FLAT * size);
+        near.for_each(|z| *z = 0.0);
     }
 
     /// Adds the nodes of elements.

@@ -113,6 +113,8 @@ fn both_versions_by_hand() {
     assert_eq!(mesh.side_names(), ["lower side"]);
     assert_eq!(mesh.side(0).collect::<Vec<_>>(), [[0, 1]]);
     assert_eq!(read(TWO_NEW).unwrap(), mesh);
+    // by rounding alone out of the plane
+    assert_eq!(read(&TWO.replace("1 1 0\n", "1 1 1e-13\n")).unwrap(), mesh);
 }
 
 /// The same in binary, either way round.
