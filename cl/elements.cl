@@ -226,6 +226,8 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
  * corners[k * GROUP_SIZE * NODES + n * GROUP_SIZE + e] of the block in place n; the products of its node l are in `lists`, from
  * ends[l - 1] to ends[l], as n * GROUP_SIZE + e. */
 #define HEAD 6
+/* Places of products that a work-item reads at once, so that it waits for memory as seldom. */
+#define AT_ONCE 4
 #define BLOCKS_ARGS                                                                                                    \
     uint first, uint last, __global const uint *restrict heads, __global const uint *restrict nodes,                  \
         __global const ushort *restrict ends, __global const ushort *restrict lists,                                   \
@@ -249,13 +251,15 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 held[l * UNKNOWNS + a] = OF_ELEMENTS(word, a, x, scale);                                               \
         }                                                                                                              \
+        uint of[NODES];                                                                                                \
+        UNROLL_ELEMENT(NODES)                                                                                          \
+        for (uint n = 0; n < NODES; n++)                                                                               \
+            of[n] = corners[(k * NODES + n) * GROUP_SIZE + lane];                                                      \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                                  \
         if (lane < count) {                                                                                            \
             real u[ROWS], q[ROWS];                                                                                     \
-            uint of[NODES];                                                                                            \
-            UNROLL_ELEMENT(NODES)                                                                                           \
+            UNROLL_ELEMENT(NODES)                                                                                      \
             for (uint n = 0; n < NODES; n++) {                                                                         \
-                of[n] = corners[(k * NODES + n) * GROUP_SIZE + lane];                                                  \
                 UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
                 for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
                     u[n * UNKNOWNS + a] = held[of[n] * UNKNOWNS + a];                                                  \
@@ -271,12 +275,19 @@ ALWAYS_INLINE void finish_node(int mode, uint word, real sum[UNKNOWNS], __global
             UNROLL_ELEMENT(UNKNOWNS)                                                                                        \
             for (uint a = 0; a < UNKNOWNS; a++)                                                                        \
                 sum[a] = 0;                                                                                            \
-            for (uint at = l > 0 ? ends[begin + l - 1] : 0; at < ends[begin + l]; at++) {                              \
-                const uint product = lists[k * NODES * GROUP_SIZE + at];                                               \
-                const uint n = product / GROUP_SIZE, e = product % GROUP_SIZE;                                         \
-                UNROLL_ELEMENT(UNKNOWNS)                                                                                    \
-                for (uint a = 0; a < UNKNOWNS; a++)                                                                    \
-                    sum[a] += products[(n * UNKNOWNS + a) * GROUP_SIZE + e];                                           \
+            const uint end = ends[begin + l];                                                                          \
+            for (uint at = l > 0 ? ends[begin + l - 1] : 0; at < end; at += AT_ONCE) {                                 \
+                uint product[AT_ONCE];                                                                                 \
+                UNROLL_ELEMENT(AT_ONCE)                                                                                \
+                for (uint i = 0; i < AT_ONCE; i++)                                                                     \
+                    product[i] = lists[k * NODES * GROUP_SIZE + min(at + i, end - 1)];                                 \
+                UNROLL_ELEMENT(AT_ONCE)                                                                                \
+                for (uint i = 0; i < AT_ONCE; i++) {                                                                   \
+                    const uint n = product[i] / GROUP_SIZE, e = product[i] % GROUP_SIZE;                               \
+                    UNROLL_ELEMENT(UNKNOWNS)                                                                           \
+                    for (uint a = 0; a < UNKNOWNS; a++)                                                                \
+                        sum[a] += at + i < end ? products[(n * UNKNOWNS + a) * GROUP_SIZE + e] : (real)0;              \
+                }                                                                                                      \
             }                                                                                                          \
             if (l < inside) {                                                                                          \
                 finish_node(mode, words[l], sum, scale, x, b, y, s);                                                   \

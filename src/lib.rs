@@ -35,7 +35,7 @@
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of what is known by its products alone |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`fdtd`] | electromagnetic fields in time |
-//! | [`fem`] | finite elements: matrices of diffusion and elasticity on meshes |
+//! | [`fem`] | finite elements: diffusion and elasticity on meshes, from files of Gmsh to fields |
 //! | [`tridiagonal`], [`banded`] | batches of tridiagonal systems on any device; banded and block tridiagonal ones on the host |
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
@@ -45,10 +45,10 @@
 //!
 //! | feature, all of them default | what needs it |
 //! |---|---|
-//! | `cli` | the command `declive`, and problems of [`fdtd`] as files; brings `compression` and `picture` |
+//! | `cli` | the command `declive`, and problems of [`fdtd`] and [`fem`] as files; brings `compression` and `picture` |
 //! | `compression` | compressed files: `.mtx.gz` and the like, deflated arrays of `.npz` |
 //! | `interchange` | [`matrix::interchange`], with the crates that it is about |
-//! | `picture` | [`matrix::spy`], pictures of [`fdtd`] |
+//! | `picture` | [`matrix::spy`], pictures of [`fdtd`] and [`fem`], and files of [`fem`] for ParaView |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks synchronise, `backend`, `operator` and `precond` are what a
 //! rank can do, `krylov` has the methods, `runtime` the ranks that follow them, `schedule` says which devices work on which
@@ -80,6 +80,8 @@ mod named;
 pub mod npz;
 mod operator;
 mod partition;
+#[cfg(feature = "picture")]
+mod picture;
 mod precond;
 mod real;
 mod runtime;

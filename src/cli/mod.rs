@@ -8,6 +8,7 @@ mod exit;
 mod experiments;
 mod failure;
 mod fdtd;
+mod fem;
 mod generate;
 mod info;
 mod input;
@@ -59,6 +60,7 @@ A short tour:
   declive convert A.mtx A.npz                   a form that is read much faster
   declive tune                                  how each kernel runs fastest on each device
   declive fdtd data/fdtd/lens.toml -o lens      electromagnetic waves in time
+  declive fem plate.msh                         finite elements, from a mesh of Gmsh
   declive bench                                 where the time of an iteration goes
   declive generate poisson2d:300x200 -o A.mtx   a matrix to try other programs on
 
@@ -69,6 +71,7 @@ Exit codes: 0 success, and a solve converged; 1 a solve did not converge;
 enum Command {
     Solve(Box<solve::Args>),
     Fdtd(fdtd::Args),
+    Fem(Box<fem::Args>),
     Info(info::Args),
     Convert(convert::Args),
     Devices(devices::Args),
@@ -91,6 +94,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Solve(args) => args.quiet,
         Command::Convert(args) => args.quiet,
         Command::Fdtd(args) => args.quiet,
+        Command::Fem(args) => args.quiet,
         _ => false,
     };
     start_logging(cli.verbose, quiet);
@@ -102,6 +106,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Solve(args) => solve::run(*args),
         Command::Fdtd(args) => fdtd::run(args),
+        Command::Fem(args) => fem::run(*args),
         Command::Info(args) => info::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Devices(args) => devices::run(&args),

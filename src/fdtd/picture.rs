@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 
 use super::problem::Problem;
+use crate::picture::{DIVERGING, colour, write_png};
 
 /// Pixels of the longer side, about.
 const SIDE: usize = 720;
-/// The colours of −1, −½, 0, ½ and 1.
-const COLOURS: [[f64; 3]; 5] =
-    [[5.0, 48.0, 97.0], [67.0, 147.0, 195.0], [250.0, 250.0, 250.0], [214.0, 96.0, 77.0], [103.0, 0.0, 31.0]];
 /// Conductors, and what other bodies are mixed with.
 const CONDUCTOR: [f64; 3] = [64.0, 64.0, 64.0];
 const BODY: [f64; 3] = [110.0, 110.0, 110.0];
@@ -77,13 +75,7 @@ impl Picture {
             (0..zoom).for_each(|_| pixels.extend_from_slice(&row));
         }
         // no overflow: sides have some 1000 pixels
-        let mut encoder = png::Encoder::new(out, (width * zoom) as u32, (height * zoom) as u32);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Balanced);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&pixels)?;
-        Ok(writer.finish()?)
+        write_png(out, [width * zoom, height * zoom].map(|side| side as u32), &pixels)
     }
 
     /// The colour of a square of cells.
@@ -96,15 +88,9 @@ impl Picture {
         if self.conductors[usize::from(material)] {
             return CONDUCTOR.map(|c| c as u8);
         }
-        let place = 2.0 + 2.0 * (self.values[cell] / self.range).clamp(-1.0, 1.0);
-        let place = if place.is_nan() { 2.0 } else { place };
-        let below = (place as usize).min(COLOURS.len() - 2);
-        let part = place - below as f64;
+        let own = colour(&DIVERGING, 0.5 + 0.5 * (self.values[cell] / self.range).clamp(-1.0, 1.0));
         let tint = if material == 0 { 0.0 } else { TINT };
-        [0, 1, 2].map(|c| {
-            let colour = COLOURS[below][c] + part * (COLOURS[below + 1][c] - COLOURS[below][c]);
-            (colour + tint * (BODY[c] - colour)) as u8
-        })
+        [0, 1, 2].map(|c| (own[c] + tint * (BODY[c] - own[c])) as u8)
     }
 }
 

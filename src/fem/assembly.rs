@@ -43,19 +43,29 @@ pub enum Condition<'a> {
 
 /// A boundary value problem.
 pub struct Problem<'a> {
-    mesh: &'a Mesh,
-    physics: Physics,
-    sources: Vec<(usize, Field<'a>)>,
-    conditions: Vec<(u32, Condition<'a>)>,
+    pub(super) mesh: &'a Mesh,
+    pub(super) physics: Physics,
+    sources: Vec<Source<'a>>,
+    pub(super) conditions: Vec<(u32, Condition<'a>)>,
+}
+
+/// A component of f in all regions, or in one.
+struct Source<'a> {
+    region: Option<u32>,
+    component: usize,
+    f: Field<'a>,
 }
 
 /// Some rows, in order, and entries of each.
 pub(super) type EntriesOfRows = Vec<(u32, Vec<(u32, f64)>)>;
 
 /// A row, and what a side gives to its entries and its load.
-type OnSide = (usize, Vec<(u32, f64)>, f64);
+pub(super) type OnSide = (usize, Vec<(u32, f64)>, f64);
 
 /// A x = b for the unknowns of all nodes: unknown a of node i is number b i + a, with b unknowns a node.
+///
+/// Known values may be larger than the other elements of b by any factor, as 1 V is to ε₀: then a small ‖b − A x‖ / ‖b‖ says nothing of the other rows. With
+/// 0 in place of the known elements of b, and the [known values](Problem::known_values) put into x after the solve, it does.
 #[derive(Debug, Clone)]
 pub struct System {
     /// Symmetric. Known unknowns have a 1 on the diagonal, and nothing else in row and column.
@@ -80,7 +90,26 @@ impl<'a> Problem<'a> {
     /// [`Error::Usage`] for a component that the problem has not.
     pub fn with_source(mut self, component: usize, f: impl Fn([f64; 3]) -> f64 + Sync + 'a) -> Result<Self> {
         self.check_component(component)?;
-        self.sources.push((component, Box::new(f)));
+        self.sources.push(Source { region: None, component, f: Box::new(f) });
+        Ok(self)
+    }
+
+    /// With component `component` of f in the region of this name alone.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a region or a component that is not there.
+    pub fn with_source_in(
+        mut self,
+        region: &str,
+        component: usize,
+        f: impl Fn([f64; 3]) -> f64 + Sync + 'a,
+    ) -> Result<Self> {
+        self.check_component(component)?;
+        let names = self.mesh.region_names();
+        let Some(place) = names.iter().position(|name| name == region) else {
+            return Err(Error::Usage(format!("the mesh has no region '{region}'; it has: {}", names.join(", "))));
+        };
+        self.sources.push(Source { region: Some(place as u32), component, f: Box::new(f) });
         Ok(self)
     }
 
@@ -117,6 +146,12 @@ impl<'a> Problem<'a> {
         } else {
             Err(Error::Usage(format!("component {component} is not there: nodes have {b}")))
         }
+    }
+
+    /// The mesh.
+    #[must_use]
+    pub fn mesh(&self) -> &'a Mesh {
+        self.mesh
     }
 
     /// Unknowns of a node.
@@ -194,16 +229,6 @@ impl<'a> Problem<'a> {
         Ok(System { matrix: Csr::new(nodes * b, nodes * b, row_ptr, col_idx, values)?, rhs })
     }
 
-    /// The mesh.
-    pub(super) fn mesh(&self) -> &'a Mesh {
-        self.mesh
-    }
-
-    /// What is solved.
-    pub(super) fn physics(&self) -> &Physics {
-        &self.physics
-    }
-
     /// What sources and sides give to each unknown, and the entries that sides give to rows, in order.
     pub(super) fn loads_and_springs(&self) -> (Vec<f64>, EntriesOfRows) {
         let mut loads = self.loads();
@@ -218,7 +243,8 @@ impl<'a> Problem<'a> {
     }
 
     /// The known values, by unknowns.
-    pub(super) fn known_values(&self) -> Vec<Option<f64>> {
+    #[must_use]
+    pub fn known_values(&self) -> Vec<Option<f64>> {
         let b = self.unknowns();
         let mut known = vec![None; b * self.mesh.points().len()];
         for (side, condition) in &self.conditions {
@@ -231,7 +257,7 @@ impl<'a> Problem<'a> {
     }
 
     /// What sources give to each unknown.
-    fn loads(&self) -> Vec<f64> {
+    pub(super) fn loads(&self) -> Vec<f64> {
         let (mesh, b) = (self.mesh, self.unknowns());
         let (cell, points) = (mesh.cell(), mesh.cell().points());
         let mut loads = vec![0.0; b * mesh.points().len()];
@@ -245,7 +271,10 @@ impl<'a> Problem<'a> {
                 let place = std::array::from_fn(|x| {
                     nodes.iter().zip(shapes).map(|(&node, shape)| shape * mesh.points()[node as usize][x]).sum()
                 });
-                for (component, f) in &self.sources {
+                for Source { region, component, f } in &self.sources {
+                    if region.is_some_and(|region| region != mesh.regions()[element]) {
+                        continue;
+                    }
                     let value = volume * f(place);
                     nodes.iter().zip(shapes).for_each(|(&node, shape)| {
                         loads[b * node as usize + component] += shape * value;
@@ -257,7 +286,7 @@ impl<'a> Problem<'a> {
     }
 
     /// What sides give.
-    fn on_sides(&self) -> Vec<OnSide> {
+    pub(super) fn on_sides(&self) -> Vec<OnSide> {
         let (mesh, b) = (self.mesh, self.unknowns());
         let mut all = Vec::new();
         for (side, condition) in &self.conditions {

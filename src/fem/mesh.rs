@@ -30,6 +30,21 @@ pub struct Parts {
     pub names: Vec<String>,
 }
 
+/// The numbers that things have where they come from; without any they count from 1.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers {
+    pub(super) nodes: Vec<u64>,
+    pub(super) elements: Vec<u64>,
+    pub(super) parts: Vec<u64>,
+}
+
+impl Numbers {
+    /// Of the thing at a place.
+    pub(super) fn of(all: &[u64], place: usize) -> u64 {
+        all.get(place).copied().unwrap_or(place as u64 + 1)
+    }
+}
+
 impl Mesh {
     /// A mesh of such elements, whose groups are regions, and parts of the boundary, whose groups are sides.
     ///
@@ -37,24 +52,36 @@ impl Mesh {
     /// [`Error::Usage`] for a node that is not there or belongs to no element, an element that is inverted or has no volume, a group
     /// without a name, or arrays that don't fit each other: with the number of the element.
     pub fn new(cell: Cell, points: Vec<[f64; 3]>, elements: Parts, boundary: Parts) -> Result<Self> {
-        check(&elements, cell.nodes(), points.len(), "element")?;
-        check(&boundary, cell.facet_nodes(), points.len(), "boundary part")?;
+        Self::numbered(cell, points, elements, boundary, &Numbers::default())
+    }
+
+    /// The same, with the numbers that nodes and elements have in errors.
+    pub(super) fn numbered(
+        cell: Cell,
+        points: Vec<[f64; 3]>,
+        elements: Parts,
+        boundary: Parts,
+        numbers: &Numbers,
+    ) -> Result<Self> {
+        check(&elements, cell.nodes(), points.len(), "element", [&numbers.elements, &numbers.nodes])?;
+        check(&boundary, cell.facet_nodes(), points.len(), "boundary part", [&numbers.parts, &numbers.nodes])?;
+        let number = |place| Numbers::of(&numbers.nodes, place);
         if let Some(place) = points.iter().position(|point| point.iter().any(|x| !x.is_finite())) {
             return Err(Error::Usage(format!(
                 "node {}: its coordinates {:?} are no numbers",
-                place + 1,
+                number(place),
                 points[place]
             )));
         }
         let is_out = |point: &[f64; 3]| cell.dimensions() == 2 && point[2] != 0.0;
         if let Some(place) = points.iter().position(is_out) {
             let z = points[place][2];
-            return Err(Error::Usage(format!("node {}: z = {z}; triangles are in the plane z = 0", place + 1)));
+            return Err(Error::Usage(format!("node {}: z = {z}; triangles are in the plane z = 0", number(place))));
         }
         let mut is_used = vec![false; points.len()];
         elements.nodes.iter().for_each(|&node| is_used[node as usize] = true);
         if let Some(node) = is_used.iter().position(|is_used| !is_used) {
-            return Err(Error::Usage(format!("node {} belongs to no element", node + 1)));
+            return Err(Error::Usage(format!("node {} belongs to no element", number(node))));
         }
         let mesh = Self {
             cell,
@@ -66,7 +93,7 @@ impl Mesh {
             region_names: elements.names,
             side_names: boundary.names,
         };
-        (0..mesh.len()).try_for_each(|element| mesh.check_volume(element))?;
+        (0..mesh.len()).try_for_each(|element| mesh.check_volume(element, Numbers::of(&numbers.elements, element)))?;
         Ok(mesh)
     }
 
@@ -81,7 +108,7 @@ impl Mesh {
     }
 
     /// The element has a volume, and its corners go round as they should.
-    fn check_volume(&self, element: usize) -> Result<()> {
+    fn check_volume(&self, element: usize, number: u64) -> Result<()> {
         let corners = self.corners(element);
         let size = (0..3).map(|k| {
             let of = |pick: fn(f64, f64) -> f64| corners.iter().map(|point| point[k]).reduce(pick).unwrap_or(0.0);
@@ -98,7 +125,7 @@ impl Mesh {
             } else {
                 continue;
             };
-            return Err(Error::Usage(format!("element {} {what}; its corners are {corners:?}", element + 1)));
+            return Err(Error::Usage(format!("element {number} {what}; its corners are {corners:?}")));
         }
         Ok(())
     }
@@ -161,6 +188,23 @@ impl Mesh {
         parts.filter(move |(_, of)| **of == side).map(|(nodes, _)| nodes)
     }
 
+    /// The nodes of each part of all sides.
+    pub(super) fn facets(&self) -> impl Iterator<Item = &[u32]> {
+        self.facets.chunks_exact(self.cell.facet_nodes())
+    }
+
+    /// The same mesh with all coordinates times a factor, of millimetres, say.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a factor that is not positive, or coordinates beyond all numbers.
+    pub fn scaled(&self, factor: f64) -> Result<Self> {
+        let points: Vec<[f64; 3]> = self.points.iter().map(|point| point.map(|x| factor * x)).collect();
+        if !(factor > 0.0 && points.iter().flatten().all(|x| x.is_finite())) {
+            return Err(Error::Usage(format!("coordinates can't be scaled by {factor}")));
+        }
+        Ok(Self { points, ..self.clone() })
+    }
+
     /// The same mesh with a node in the middle of each edge: straight ones stay straight.
     #[must_use]
     pub fn second_order(&self) -> Self {
@@ -192,24 +236,34 @@ impl Mesh {
 }
 
 /// All nodes are there, and all groups have names.
-fn check(parts: &Parts, each: usize, nodes: usize, what: &str) -> Result<()> {
+fn check(parts: &Parts, each: usize, nodes: usize, what: &str, [own, of_nodes]: [&[u64]; 2]) -> Result<()> {
+    let number = |place| Numbers::of(own, place);
     let Parts { nodes: all, groups, names } = parts;
     if all.len() != each * groups.len() {
         let message = format!("{} nodes are not {each} for each of {} {what}s", all.len(), groups.len());
         return Err(Error::Usage(message));
     }
     if let Some(place) = all.iter().position(|&node| node as usize >= nodes) {
-        let message = format!("{what} {}: node {} is not there; there are {nodes}", place / each + 1, all[place] + 1);
+        let message =
+            format!("{what} {}: node {} is not there; there are {nodes}", number(place / each), all[place] + 1);
         return Err(Error::Usage(message));
     }
     if let Some(place) = groups.iter().position(|&group| group as usize >= names.len()) {
-        return Err(Error::Usage(format!("{what} {} is in group {}, which has no name", place + 1, groups[place] + 1)));
+        return Err(Error::Usage(format!(
+            "{what} {} is in group {}, which has no name",
+            number(place),
+            groups[place] + 1
+        )));
     }
     let mut seen = vec![usize::MAX; nodes];
     for (k, own) in all.chunks_exact(each).enumerate() {
         for &node in own {
             if std::mem::replace(&mut seen[node as usize], k) == k {
-                return Err(Error::Usage(format!("{what} {} has node {} twice", k + 1, node + 1)));
+                return Err(Error::Usage(format!(
+                    "{what} {} has node {} twice",
+                    number(k),
+                    Numbers::of(of_nodes, node as usize)
+                )));
             }
         }
     }

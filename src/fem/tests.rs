@@ -19,7 +19,7 @@ pub(super) fn distorted() -> Vec<Mesh> {
     vec![square.second_order(), cube.second_order(), square, cube]
 }
 
-fn solved(system: &System) -> Vec<f64> {
+pub(super) fn solved(system: &System) -> Vec<f64> {
     let setup = Setup::default().with_devices("host".parse().unwrap()).with_method(Method::Direct);
     let mut solver = Solver::new(system.matrix.clone(), &setup).unwrap();
     let Outcome { reason, x, .. } =
@@ -34,11 +34,16 @@ fn solved(system: &System) -> Vec<f64> {
     x
 }
 
-fn value<'a>(component: usize, f: impl Fn([f64; 3]) -> f64 + Sync + 'a) -> Condition<'a> {
+pub(super) fn value<'a>(component: usize, f: impl Fn([f64; 3]) -> f64 + Sync + 'a) -> Condition<'a> {
     Condition::Value { component, value: Box::new(f) }
 }
 
-fn all_around<'a>(mut problem: Problem<'a>, mesh: &Mesh, component: usize, f: fn([f64; 3]) -> f64) -> Problem<'a> {
+pub(super) fn all_around<'a>(
+    mut problem: Problem<'a>,
+    mesh: &Mesh,
+    component: usize,
+    f: fn([f64; 3]) -> f64,
+) -> Problem<'a> {
     for side in mesh.side_names() {
         problem = problem.with_condition(side, value(component, f)).unwrap();
     }

@@ -173,10 +173,16 @@ pub(crate) struct BlockRows<T> {
     pub(crate) last: u32,
 }
 
-/// The grid of a launch for so many work-items, or groups.
-fn grid(launch: Launch, program: &OwnProgram, groups: usize) -> Grid {
-    Grid { groups: groups.clamp(1, launch.max_groups), group_size: program.group_size }
+/// The grid of a launch for so many groups, or at the most so many of those that are usual.
+fn grid(launch: Launch, program: &OwnProgram, groups: usize, most: f64) -> Grid {
+    let most = (most * launch.max_groups as f64) as usize;
+    Grid { groups: groups.clamp(1, most.max(1)), group_size: program.group_size }
 }
+
+/// Blocks wait for memory several times, and so gain by more groups. Partial sums have room for two launches of them and one for nodes of
+/// several blocks, of the usual three.
+const BLOCK_GROUPS: f64 = 1.25;
+const SHARED_GROUPS: f64 = 0.5;
 
 impl<T: Real> ProductRows<T> for BlockRows<T> {
     fn products(&self) -> Products {
@@ -200,7 +206,7 @@ impl<T: Real> ProductRows<T> for BlockRows<T> {
     }
 
     fn grid(&self, launch: Launch, _columns: usize) -> Grid {
-        grid(launch, &self.fixed.program, self.items())
+        grid(launch, &self.fixed.program, self.items(), BLOCK_GROUPS)
     }
 
     fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {
@@ -242,7 +248,7 @@ impl<T: Real> ProductRows<T> for SharedRows<T> {
     }
 
     fn grid(&self, launch: Launch, _columns: usize) -> Grid {
-        grid(launch, &self.fixed.program, self.items().div_ceil(self.fixed.program.group_size))
+        grid(launch, &self.fixed.program, self.items().div_ceil(self.fixed.program.group_size), SHARED_GROUPS)
     }
 
     fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {
@@ -323,7 +329,7 @@ impl<T: Real> ProductRows<T> for ColourRows<T> {
     }
 
     fn grid(&self, launch: Launch, _columns: usize) -> Grid {
-        grid(launch, &self.fixed.program, self.items().div_ceil(self.fixed.program.group_size))
+        grid(launch, &self.fixed.program, self.items().div_ceil(self.fixed.program.group_size), 1.0)
     }
 
     fn arguments(&self, _columns: usize) -> Vec<&dyn Argument> {

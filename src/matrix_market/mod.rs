@@ -70,4 +70,5 @@ pub use read::{
     Matrix, Reader, System, read_any_vectors, read_any_vectors_from, read_matrix, read_matrix_from, read_vectors,
     read_vectors_from,
 };
+pub(crate) use source::unpacked;
 pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};

@@ -53,6 +53,18 @@ impl<'a> Source<'a> {
     }
 }
 
+/// All bytes of a file of any kind, decompressed if it is compressed.
+pub(crate) fn unpacked(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match Source::of(Box::new(BufReader::new(File::open(path)?)))? {
+        Source::Mapped(map) => bytes.extend_from_slice(&map),
+        Source::Stream(mut input) | Source::Archive(mut input) => {
+            input.read_to_end(&mut bytes)?;
+        }
+    }
+    Ok(bytes)
+}
+
 /// Whether the bytes are anything but text.
 fn is_packed(bytes: &[u8]) -> bool {
     Packing::of(bytes).is_some() || is_tar(bytes)

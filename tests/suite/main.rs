@@ -24,6 +24,7 @@ mod exchange;
 mod factored;
 mod faults;
 mod fdtd;
+mod fem;
 mod formats;
 mod gallery;
 mod gmres;

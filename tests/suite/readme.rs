@@ -18,6 +18,7 @@ const PAGES: &[(&str, &str)] = &[
     ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
     ("docs/command.md", COMMAND),
     ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
+    ("docs/fem.md", include_str!("../../docs/fem.md")),
     ("docs/tridiagonal.md", include_str!("../../docs/tridiagonal.md")),
     ("docs/dense.md", include_str!("../../docs/dense.md")),
     ("docs/studies.md", include_str!("../../docs/studies.md")),
@@ -87,7 +88,8 @@ fn every_option_exists() {
     ]
     .into_iter()
     .chain(["bench study tridiagonal", "bench study lu", "bench study fdtd"]);
-    let commands = ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd"].into_iter().chain(bench);
+    let commands =
+        ["", "solve", "info", "convert", "devices", "tune", "generate", "fdtd", "fem"].into_iter().chain(bench);
     let help = commands.map(|command| stdout(&format!("{command} --help"))).collect::<String>();
     // and those of the benches, by their texts
     let benches = [include_str!("../../benches/iteration.rs"), include_str!("../../benches/peers/compare.py")].concat();

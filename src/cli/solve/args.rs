@@ -254,7 +254,7 @@ fn long_help() -> String {
     )
 }
 
-fn tolerance(text: &str) -> Result<f64, String> {
+pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
         _ => Err("a tolerance is a number from 0 up, such as 1e-8".into()),
@@ -271,7 +271,7 @@ fn columns(text: &str) -> Result<usize, String> {
 /// A parser that knows the names, for the help and for the answer to a wrong one.
 macro_rules! names_of {
     ($function:ident, $type:ty) => {
-        fn $function() -> impl TypedValueParser<Value = $type> {
+        pub(crate) fn $function() -> impl TypedValueParser<Value = $type> {
             let values = <$type>::ALL.iter().map(|value| PossibleValue::new(value.name()).help(value.describe()));
             PossibleValuesParser::new(values).try_map(|name| name.parse::<$type>())
         }

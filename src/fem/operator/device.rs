@@ -20,7 +20,7 @@ use crate::operator::distributed::OwnRows;
 use crate::real::Real;
 
 /// Elements of a block: as many as local memory has room for.
-const BLOCK_SIZES: [usize; 3] = [128, 64, 32];
+pub(super) const BLOCK_SIZES: [usize; 3] = [128, 64, 32];
 
 /// Nodes of a block of as many elements, at the most; with nodes in any order there may be more, and the block gets fewer elements.
 fn most_nodes(size: usize, nodes: usize, dimensions: usize) -> usize {
@@ -248,11 +248,7 @@ fn by_blocks<T: Real>(
     upload: &mut Upload<'_>,
 ) -> Result<(DeviceRows<T>, u64)> {
     let (mesh, b) = (operator.mesh, operator.unknowns);
-    let mut has_springs = vec![false; rank.own.len()];
-    for (row, _) in operator.springs_of::<T>(rank) {
-        has_springs[row as usize / b] = true;
-    }
-    let lists = BlockLists::new(mesh, rank, [elements.block, elements.block_nodes], |node| has_springs[node as usize]);
+    let lists = operator.block_lists(rank, elements.block);
     let element =
         |place: usize| Some(lists.elements[place]).filter(|&k| k != u32::MAX).map(|k| rank.element(k as usize));
     let region = |place: usize| element(place).map_or(0, |element| mesh.regions()[element] as u16);

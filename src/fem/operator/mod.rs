@@ -99,7 +99,7 @@ impl<'a> Problem<'a> {
     /// # Errors
     /// [`Error::Usage`] for more nodes than 2²⁹; [`Error::NotFinite`] for a function without a value.
     pub fn operator(&self) -> Result<(ElementOperator<'a>, Vec<f64>)> {
-        let (mesh, physics, b) = (self.mesh(), self.physics(), self.unknowns());
+        let (mesh, physics, b) = (self.mesh, &self.physics, self.unknowns());
         if mesh.points().len() >= 1 << NODE_BITS {
             return Err(Error::Usage(format!("{} nodes are more than products by elements take", mesh.points().len())));
         }

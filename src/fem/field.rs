@@ -1,0 +1,222 @@
+//! What a solution says: gradients, fluxes and stresses of elements, what comes in through sides, energy, and values at a place.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::assembly::{Condition, Problem};
+use super::cell::Point;
+use super::local::{Geometry, Physics};
+
+/// ∇u, a row for each unknown of a node: row a has the derivatives of unknown a by x, y and z.
+pub type Gradient = [[f64; 3]; 3];
+
+/// σ as xx, yy, zz, xy, yz, xz.
+pub type Stress = [f64; 6];
+
+/// What comes in through a side with a known value, or the force that holds it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reaction {
+    /// The side.
+    pub side: String,
+    /// The unknown of its nodes.
+    pub component: usize,
+    /// ∫ κ ∂u/∂n, or ∫ of the component of σ n.
+    pub total: f64,
+}
+
+/// A solution at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sample {
+    /// The element that the place is in, from 0.
+    pub element: usize,
+    /// u.
+    pub value: [f64; 3],
+    /// ∇u.
+    pub gradient: Gradient,
+    /// σ, of elasticity.
+    pub stress: Option<Stress>,
+}
+
+impl Problem<'_> {
+    /// The mean of ∇u over each element.
+    ///
+    /// # Panics
+    /// If there is not a number for each unknown; so do the other functions of a solution.
+    #[must_use]
+    pub fn gradients(&self, x: &[f64]) -> Vec<Gradient> {
+        self.check_solution(x);
+        let points = self.mesh.cell().points();
+        let mean = |element: usize| {
+            let (mut sum, mut volume) = ([[0.0; 3]; 3], 0.0);
+            for (geometry, own) in self.volumes(element, &points) {
+                let gradient = self.gradient(x, element, &geometry);
+                volume += own;
+                sum.iter_mut().flatten().zip(gradient.iter().flatten()).for_each(|(sum, g)| *sum += own * g);
+            }
+            sum.map(|row| row.map(|g| g / volume))
+        };
+        (0..self.mesh.len()).into_par_iter().map(mean).collect()
+    }
+
+    /// −κ ∇u of each element, from its [gradient](Self::gradients); none for elasticity.
+    #[must_use]
+    pub fn fluxes(&self, gradients: &[Gradient]) -> Option<Vec<[f64; 3]>> {
+        matches!(self.physics, Physics::Diffusion { .. }).then(|| {
+            let all = gradients.iter().enumerate();
+            all.map(|(element, gradient)| self.tension(element, gradient)[0].map(|q| -q)).collect()
+        })
+    }
+
+    /// σ of each element, from its [gradient](Self::gradients); none for diffusion. In two dimensions σ of z and z is that of plane strain.
+    #[must_use]
+    pub fn stresses(&self, gradients: &[Gradient]) -> Option<Vec<Stress>> {
+        matches!(self.physics, Physics::Elasticity { .. }).then(|| {
+            let all = gradients.iter().enumerate();
+            all.map(|(element, gradient)| voigt(&self.tension(element, gradient))).collect()
+        })
+    }
+
+    /// K u − f for each unknown, as if no value were known: 0 where none is, but for the residual of the solution, and else what comes in there.
+    /// Elements are gone through once, without a matrix.
+    #[must_use]
+    pub fn residual(&self, x: &[f64]) -> Vec<f64> {
+        self.check_solution(x);
+        let (mesh, b) = (self.mesh, self.unknowns());
+        let (points, n) = (mesh.cell().points(), mesh.cell().nodes());
+        let mut residual: Vec<f64> = self.loads().iter().map(|load| -load).collect();
+        for (row, entries, load) in self.on_sides() {
+            residual[row] += entries.iter().map(|&(column, value)| value * x[column as usize]).sum::<f64>() - load;
+        }
+        let of_element = |element: usize| {
+            let mut own = [0.0; 30];
+            for (geometry, volume) in self.volumes(element, &points) {
+                let s = self.tension(element, &self.gradient(x, element, &geometry));
+                for i in 0..n {
+                    for a in 0..b {
+                        own[b * i + a] += volume * dot(&geometry.gradients[i], &s[a]);
+                    }
+                }
+            }
+            own
+        };
+        let all: Vec<[f64; 30]> = (0..mesh.len()).into_par_iter().map(of_element).collect();
+        for (element, own) in all.iter().enumerate() {
+            for (i, &node) in mesh.element(element).iter().enumerate() {
+                (0..b).for_each(|a| residual[b * node as usize + a] += own[b * i + a]);
+            }
+        }
+        residual
+    }
+
+    /// What comes in through each side with a known value: the sum of the [residual](Self::residual) over the unknowns that are known by it. That is
+    /// exact for the discrete problem: these sums, sources and fluxes cancel to rounding. An unknown counts for the last condition that it has.
+    #[must_use]
+    pub fn reactions(&self, x: &[f64]) -> Vec<Reaction> {
+        let (residual, b) = (self.residual(x), self.unknowns());
+        let mut of = vec![usize::MAX; residual.len()];
+        let mut reactions = Vec::new();
+        for (side, condition) in &self.conditions {
+            let Condition::Value { component, .. } = condition else { continue };
+            let nodes = self.mesh.side(*side).flatten();
+            nodes.for_each(|&node| of[b * node as usize + component] = reactions.len());
+            let side = self.mesh.side_names()[*side as usize].clone();
+            reactions.push(Reaction { side, component: *component, total: 0.0 });
+        }
+        for (own, r) in of.iter().zip(residual) {
+            if let Some(reaction) = reactions.get_mut(*own) {
+                reaction.total += r;
+            }
+        }
+        reactions
+    }
+
+    /// ½ ∫ κ |∇u|², or ½ ∫ σ : ε: what is stored in the elements.
+    #[must_use]
+    pub fn energy(&self, x: &[f64]) -> f64 {
+        self.check_solution(x);
+        let points = self.mesh.cell().points();
+        let of_element = |element: usize| {
+            let at = |(geometry, volume): (Geometry, f64)| {
+                let gradient = self.gradient(x, element, &geometry);
+                let s = self.tension(element, &gradient);
+                0.5 * volume * gradient.iter().zip(&s).map(|(g, s)| dot(g, s)).sum::<f64>()
+            };
+            self.volumes(element, &points).map(at).sum::<f64>()
+        };
+        // in the order of elements, so that equal problems give equal bits
+        let all: Vec<f64> = (0..self.mesh.len()).into_par_iter().map(of_element).collect();
+        all.iter().sum()
+    }
+
+    /// u and ∇u at a place; none outside of the mesh.
+    #[must_use]
+    pub fn sample(&self, x: &[f64], place: [f64; 3]) -> Option<Sample> {
+        self.check_solution(x);
+        let (element, point) = self.mesh.locate(place)?;
+        let (cell, b) = (self.mesh.cell(), self.unknowns());
+        let mut value = [0.0; 3];
+        for (&node, shape) in self.mesh.element(element).iter().zip(cell.shapes(point.corners)) {
+            (0..b).for_each(|a| value[a] += shape * x[b * node as usize + a]);
+        }
+        let gradient = self.gradient(x, element, &Geometry::of(self.mesh, element, &point));
+        let is_elastic = matches!(self.physics, Physics::Elasticity { .. });
+        let stress = is_elastic.then(|| voigt(&self.tension(element, &gradient)));
+        Some(Sample { element, value, gradient, stress })
+    }
+
+    fn check_solution(&self, x: &[f64]) {
+        assert_eq!(x.len(), self.unknowns() * self.mesh.points().len(), "a solution has a number for each unknown");
+    }
+
+    /// What an element is like at each of these points, and the volume that they stand for.
+    fn volumes<'p>(&'p self, element: usize, points: &'p [Point]) -> impl Iterator<Item = (Geometry, f64)> + 'p {
+        points.iter().map(move |point| {
+            let geometry = Geometry::of(self.mesh, element, point);
+            (geometry, geometry.volume(self.mesh.cell(), point))
+        })
+    }
+
+    fn gradient(&self, x: &[f64], element: usize, geometry: &Geometry) -> Gradient {
+        let (b, mut gradient) = (self.unknowns(), [[0.0; 3]; 3]);
+        for (&node, slope) in self.mesh.element(element).iter().zip(&geometry.gradients) {
+            for (a, row) in gradient.iter_mut().enumerate().take(b) {
+                let u = x[b * node as usize + a];
+                row.iter_mut().zip(slope).for_each(|(g, s)| *g += u * s);
+            }
+        }
+        gradient
+    }
+
+    /// κ ∇u in the first row, or σ.
+    fn tension(&self, element: usize, gradient: &Gradient) -> Gradient {
+        let region = self.mesh.regions()[element] as usize;
+        match &self.physics {
+            Physics::Diffusion { conductivity } => gradient.map(|row| row.map(|g| conductivity[region] * g)),
+            Physics::Elasticity { young, poisson } => {
+                let (e, nu) = (young[region], poisson[region]);
+                let (lambda, mu) = (e * nu / ((1.0 + nu) * (1.0 - 2.0 * nu)), 0.5 * e / (1.0 + nu));
+                let pressure = lambda * (0..3).map(|a| gradient[a][a]).sum::<f64>();
+                std::array::from_fn(|a| {
+                    std::array::from_fn(|c| {
+                        mu * (gradient[a][c] + gradient[c][a]) + if a == c { pressure } else { 0.0 }
+                    })
+                })
+            }
+        }
+    }
+}
+
+/// The stress of a bar in tension that is as near to yielding: √(½ ((σxx − σyy)² + (σyy − σzz)² + (σzz − σxx)²) + 3 (σxy² + σyz² + σxz²)).
+#[must_use]
+pub fn von_mises([xx, yy, zz, xy, yz, xz]: &Stress) -> f64 {
+    let differences = (xx - yy).powi(2) + (yy - zz).powi(2) + (zz - xx).powi(2);
+    (0.5 * differences + 3.0 * (xy * xy + yz * yz + xz * xz)).sqrt()
+}
+
+fn voigt(s: &[[f64; 3]; 3]) -> Stress {
+    [s[0][0], s[1][1], s[2][2], s[0][1], s[1][2], s[0][2]]
+}
+
+fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
