@@ -335,7 +335,7 @@ mod tests {
         operator.halo = None;
         let setup = Setup::default().with_devices("0,0,0".parse().unwrap());
         let mut solver = OperatorSolver::new(operator, &setup).unwrap();
-        assert_eq!(solver.ranks().iter().map(|rank| rank.halo).collect::<Vec<_>>(), [27, 26, 27]);
+        assert!(solver.ranks().iter().all(|rank| rank.halo == 40 - rank.rows && rank.rows > 12));
         assert!(solver.solve(&[1.0; 40], None, &Stop::default(), Control::default()).unwrap().reason.converged());
     }
 

@@ -26,7 +26,8 @@ pub(crate) struct Report {
     /// Of these.
     known: usize,
     /// Of the matrix.
-    entries: usize,
+    entries: Option<usize>,
+    operator: String,
     method: Method,
     precond: Precond,
     precision: Precision,
@@ -104,7 +105,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) mesh: &'a Mesh,
     pub(crate) problem: &'a Problem<'a>,
-    pub(crate) entries: usize,
+    pub(crate) entries: Option<usize>,
+    pub(crate) operator: String,
     pub(crate) known: usize,
     pub(crate) solution: Solution,
     pub(crate) outcome: &'a Outcome,
@@ -175,6 +177,7 @@ impl Report {
             unknowns: facts.problem.unknowns() * facts.mesh.points().len(),
             known: facts.known,
             entries: facts.entries,
+            operator: facts.operator,
             method: facts.method,
             precond: facts.precond,
             precision: facts.precision,
@@ -208,8 +211,11 @@ impl Report {
         all.push(("physics", format!("{}: {}", self.physics, self.physics.describe().trim_end_matches('.'))));
         all.extend(self.mesh.lines());
         let [unknowns, known] = [self.unknowns, self.known].map(count);
-        let entries = plural(self.entries, "entry");
-        all.push(("unknowns", format!("{unknowns}, of which {known} are known; {entries} of the matrix")));
+        let entries = self.entries.map_or_else(
+            || format!("by elements, {}", self.operator),
+            |entries| format!("{} of the matrix", plural(entries, "entry")),
+        );
+        all.push(("unknowns", format!("{unknowns}, of which {known} are known; {entries}")));
         all
     }
 

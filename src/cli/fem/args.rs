@@ -1,9 +1,13 @@
 //! Arguments of `declive fem`, as they are typed.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use declive::Error;
 use declive::device::Choice;
+use declive::fem::Summation;
 use declive::solve::{Method, Precision, Precond, Setup};
 
 use crate::cli::duration;
@@ -31,6 +35,11 @@ pub(crate) struct Args {
     /// Preconditioner [default: jacobi, and with --method auto amg from where it is forecast to take less]
     #[arg(long, value_parser = preconds(), help_heading = METHOD)]
     pub(super) precond: Option<Precond>,
+
+    /// How products are formed: with the assembled matrix, or by elements without one (by-node, coloured) [default: assembled, and by-node
+    /// where there is no memory for it, or for elasticity of second order with --precond none, jacobi or chebyshev]
+    #[arg(long, value_name = "WAY", help_heading = METHOD)]
+    pub(super) operator: Option<Operator>,
 
     /// Precision of the iteration; the answer is checked in more than double precision in any case
     #[arg(long, default_value = Setup::default().precision.name(), value_parser = precisions(), help_heading = METHOD)]
@@ -87,6 +96,37 @@ pub(crate) struct Args {
     pub(crate) quiet: bool,
 }
 
+/// How products are formed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Assembled,
+    ByElements(Summation),
+}
+
+impl FromStr for Operator {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self, Error> {
+        if s == ASSEMBLED {
+            return Ok(Self::Assembled);
+        }
+        s.parse().map(Self::ByElements).map_err(|_| {
+            let names: Vec<_> = Summation::ALL.iter().map(|way| way.name()).collect();
+            Error::Usage(format!("unknown operator '{s}'; there are: {ASSEMBLED}, {}", names.join(", ")))
+        })
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assembled => f.write_str(ASSEMBLED),
+            Self::ByElements(summation) => summation.fmt(f),
+        }
+    }
+}
+
+const ASSEMBLED: &str = "assembled";
 const METHOD: &str = "Method and devices";
 const STOP: &str = "When to stop";
 const OUTPUT: &str = "Results";

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use declive::Error;
-use declive::fem::{Mesh, Plan};
+use declive::fem::{Mesh, Plan, Summation};
 
 pub(crate) use args::Args;
+use args::Operator;
 use output::Outputs;
 
 use super::exit::Exit;
@@ -53,14 +54,34 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let outputs = Outputs::probe(&args, &plan, &mesh)?;
     let read = start.elapsed();
 
+    let mut operator = args.operator.unwrap_or_else(|| system::usual(&args, &problem));
     let assembling = Instant::now();
-    let system = {
-        let _shown = screen.working("assembling");
-        problem.assemble()?
+    let system = match operator {
+        Operator::Assembled => {
+            let _shown = screen.working("assembling");
+            match problem.assemble() {
+                Err(error @ Error::OutOfMemory { .. }) if args.operator.is_none() && args.write_system.is_none() => {
+                    log::warn!("{error}; the solve goes on by elements, without a matrix");
+                    operator = Operator::ByElements(Summation::ByNode);
+                    None
+                }
+                system => Some(system?),
+            }
+        }
+        Operator::ByElements(_) => None,
     };
     let assemble = assembling.elapsed();
-    outputs.write_system(&system, &name)?;
-    let solved = system::solve(&args, &mesh, &problem, &system, cancel, screen)?;
+    let solved = match (&system, operator) {
+        (None, Operator::ByElements(_)) if args.write_system.is_some() => {
+            return Err(Failure::usage(format!("--write-system needs --operator assembled, not {operator}")));
+        }
+        (None, Operator::ByElements(way)) => system::solve_by_elements(&args, &plan, &mesh, way, cancel, screen)?,
+        (Some(system), _) => {
+            outputs.write_system(system, &name)?;
+            system::solve(&args, &mesh, &problem, system, cancel, screen)?
+        }
+        (None, Operator::Assembled) => unreachable!("the matrix is assembled"),
+    };
     if let Some(note) = solved.note.as_deref().filter(|_| !args.quiet) {
         let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
@@ -74,7 +95,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         plan: &plan,
         mesh: &mesh,
         problem: &problem,
-        entries: system.matrix.nnz(),
+        entries: system.as_ref().map(|system| system.matrix.nnz()),
+        operator: operator.to_string(),
         known: solved.known,
         solution,
         outcome: &solved.outcome,
