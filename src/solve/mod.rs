@@ -38,7 +38,7 @@ pub use crate::timeline::Split;
 pub use crate::tune::Tune;
 pub use chain::{Candidate, candidates};
 pub use complex::ComplexSolver;
-pub use dense::{DenseFactors, dense_first, is_dense};
+pub use dense::{DenseFactors, Exchanges, dense_first, is_dense};
 pub use factorised::factorises_first;
 pub use memory::{Remembered, Took, remembered};
 pub use operator::OperatorSolver;
