@@ -40,12 +40,13 @@ impl<T: Element> Butterflies<T> {
         quads.resize_with(q, Default::default);
         a.chunks_exact_mut(n.max(1)).enumerate().for_each(|(j, column)| quads[j % q][j / q] = column);
         let of_quad = |(k, mut columns): (usize, [&mut [T]; 4])| {
-            let factors = self.factors(k);
-            for i in 0..n {
-                let mut row = [T::default(); 4];
-                row.iter_mut().zip(&columns).for_each(|(v, column)| *v = column.get(i).copied().unwrap_or_default());
-                let row = down(row, count(n, q, k), &factors);
-                columns.iter_mut().zip(row).filter(|(column, _)| !column.is_empty()).for_each(|(c, v)| c[i] = v);
+            let factor = |diagonal: &Vec<T>, part: usize| diagonal.get(k + part * q).copied().unwrap_or_default();
+            for (diagonal, pairs) in self.diagonals.iter().zip(PAIRS) {
+                for [one, other] in pairs {
+                    let factors = [one, other].map(|part| factor(diagonal, part));
+                    let [one, other] = two(&mut columns, [one, other]);
+                    columns_apart(one, other, factors);
+                }
             }
             columns.iter_mut().filter(|column| !column.is_empty()).for_each(|column| self.down(column));
             columns.iter().flat_map(|column| column.iter()).fold(0.0, |most: f64, v| most.max(v.to_f64().abs()))
@@ -55,69 +56,83 @@ impl<T: Element> Butterflies<T> {
 
     /// Uᵀ x in place.
     pub(super) fn down(&self, x: &mut [T]) {
-        self.by_quads(x, down);
+        let (q, root) = (self.quarter(), T::from_f64(ROOT));
+        let mut x = parts(x, q);
+        for (diagonal, pairs) in self.diagonals.iter().zip(PAIRS) {
+            let factors = shares(diagonal, q);
+            for [k, l] in pairs {
+                let [one, other] = two(&mut x, [k, l]);
+                rows_apart(one, other, [factors[k], factors[l]], |[one, other], [f, g]| {
+                    let (one, other) = (one * f, other * g);
+                    ((one + other) * root, (one - other) * root)
+                });
+            }
+        }
     }
 
     /// U x in place.
     pub(super) fn up(&self, x: &mut [T]) {
-        self.by_quads(x, up);
-    }
-
-    fn by_quads(&self, x: &mut [T], change: impl Fn([T; 4], usize, &[[T; 4]; 2]) -> [T; 4]) {
-        let (n, q) = (x.len(), self.quarter());
-        for k in 0..q {
-            let many = count(n, q, k);
-            let mut quad = [T::default(); 4];
-            (0..many).for_each(|part| quad[part] = x[k + part * q]);
-            let quad = change(quad, many, &self.factors(k));
-            (0..many).for_each(|part| x[k + part * q] = quad[part]);
+        let (q, root) = (self.quarter(), T::from_f64(ROOT));
+        let mut x = parts(x, q);
+        for (diagonal, pairs) in self.diagonals.iter().zip(PAIRS).rev() {
+            let factors = shares(diagonal, q);
+            for [k, l] in pairs {
+                let [one, other] = two(&mut x, [k, l]);
+                rows_apart(one, other, [factors[k], factors[l]], |[one, other], [f, g]| {
+                    ((one + other) * root * f, (one - other) * root * g)
+                });
+            }
         }
     }
+}
 
-    /// What is on the diagonals in rows k, k + q, k + 2 q and k + 3 q; 0 beyond the last one.
-    fn factors(&self, k: usize) -> [[T; 4]; 2] {
-        let q = self.quarter();
-        let of = |diagonal: &Vec<T>| [0, 1, 2, 3].map(|part| diagonal.get(k + part * q).copied().unwrap_or_default());
-        [of(&self.diagonals[0]), of(&self.diagonals[1])]
+/// Which quarters H₁ and H₂ mix.
+const PAIRS: [[[usize; 2]; 2]; 2] = [[[0, 1], [2, 3]], [[0, 2], [1, 3]]];
+
+/// 1 / √2
+const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Quarters of a vector, of which the last ones may be shorter, or empty.
+fn parts<T>(x: &mut [T], q: usize) -> [&mut [T]; 4] {
+    let mut rest = x;
+    [0; 4].map(|_| {
+        let len = q.min(rest.len());
+        let (part, others) = std::mem::take(&mut rest).split_at_mut(len);
+        rest = others;
+        part
+    })
+}
+
+fn shares<T>(x: &[T], q: usize) -> [&[T]; 4] {
+    [0, 1, 2, 3].map(|part| &x[x.len().min(part * q)..x.len().min((part + 1) * q)])
+}
+
+/// Two of four, the first one before the other.
+fn two<'a, T>(all: &'a mut [&mut [T]; 4], [one, other]: [usize; 2]) -> [&'a mut [T]; 2] {
+    let (before, behind) = all.split_at_mut(other);
+    [&mut *before[one], &mut *behind[0]]
+}
+
+/// Columns become their sum and difference, each multiplied before; one whose partner is not there is multiplied.
+fn columns_apart<T: Element>(one: &mut [T], other: &mut [T], [f, g]: [T; 2]) {
+    if other.is_empty() {
+        one.iter_mut().for_each(|v| *v *= f);
+        return;
+    }
+    let root = T::from_f64(ROOT);
+    for (one, other) in one.iter_mut().zip(other) {
+        let (v, w) = (*one * f, *other * g);
+        (*one, *other) = ((v + w) * root, (v - w) * root);
     }
 }
 
-/// Rows of k, k + q, k + 2 q and k + 3 q that there are.
-fn count(n: usize, q: usize, k: usize) -> usize {
-    (n - k).div_ceil(q)
-}
-
-/// H₂ D₂ H₁ D₁ of the first `many` of four.
-#[inline]
-fn down<T: Element>(mut v: [T; 4], many: usize, [first, second]: &[[T; 4]; 2]) -> [T; 4] {
-    times(&mut v, first);
-    pairs(&mut v, many, [[0, 1], [2, 3]]);
-    times(&mut v, second);
-    pairs(&mut v, many, [[0, 2], [1, 3]]);
-    v
-}
-
-/// D₁ H₁ D₂ H₂ of them.
-#[inline]
-fn up<T: Element>(mut v: [T; 4], many: usize, [first, second]: &[[T; 4]; 2]) -> [T; 4] {
-    pairs(&mut v, many, [[0, 2], [1, 3]]);
-    times(&mut v, second);
-    pairs(&mut v, many, [[0, 1], [2, 3]]);
-    times(&mut v, first);
-    v
-}
-
-#[inline]
-fn times<T: Element>(v: &mut [T; 4], factors: &[T; 4]) {
-    v.iter_mut().zip(factors).for_each(|(v, &factor)| *v *= factor);
-}
-
-#[inline]
-fn pairs<T: Element>(v: &mut [T; 4], many: usize, pairs: [[usize; 2]; 2]) {
-    let half = T::from_f64(std::f64::consts::FRAC_1_SQRT_2);
-    for [one, other] in pairs.into_iter().filter(|pair| pair[1] < many) {
-        (v[one], v[other]) = ((v[one] + v[other]) * half, (v[one] - v[other]) * half);
+/// The same of rows, each with factors of its own: those whose partner is not there are the last.
+fn rows_apart<T: Element>(one: &mut [T], other: &mut [T], [f, g]: [&[T]; 2], mixed: impl Fn([T; 2], [T; 2]) -> (T, T)) {
+    let (one, alone) = one.split_at_mut(other.len());
+    for ((one, other), (&f, &g)) in one.iter_mut().zip(other.iter_mut()).zip(f.iter().zip(g)) {
+        (*one, *other) = mixed([*one, *other], [f, g]);
     }
+    alone.iter_mut().zip(&f[one.len()..]).for_each(|(v, &f)| *v *= f);
 }
 
 /// Lets the upper triangle be the lower one, in these columns from number `first` on, and their rows.

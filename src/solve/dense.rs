@@ -202,6 +202,18 @@ impl Dense {
         }
     }
 
+    /// A⁻¹ r for several r at once, by the factors, if there are some.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn corrections(&mut self, r: &[&[f64]]) -> Result<Option<Vec<Vec<f64>>>> {
+        match &mut self.stage {
+            Some(Stage::Made(Made::Double(factor))) => factor.corrections(r).map(Some),
+            Some(Stage::Made(Made::Single(factor))) => factor.corrections(r).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Estimates κ₁ by the factors, if there are some.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod chain;
 mod columns;
 mod complex;
 mod dense;
+mod dense_columns;
 mod factorised;
 mod facts;
 mod iteration_times;

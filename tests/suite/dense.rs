@@ -221,6 +221,52 @@ fn complex_and_functions() {
     assert_eq!(o.x, [declive::matrix::Complex64::new(2.0, 0.0)]);
 }
 
+/// Columns after the first are solved and refined together: each as one alone, with its own outcome.
+#[test]
+fn several_right_hand_sides_by_the_same_factors() {
+    let n = 90;
+    for (a, kind) in kinds(n) {
+        for (precision, devices) in
+            [(Precision::F64, host()), (Precision::F64, choice("D,D")), (Precision::Mixed, choice("D"))]
+        {
+            let mut b: Vec<f64> = (0..5).flat_map(|k| gallery::random_vector(n, k)).collect();
+            // small, and zero
+            b[n..2 * n].iter_mut().for_each(|v| *v *= 1e-60);
+            b[3 * n..4 * n].fill(0.0);
+            let (stop, mut x) = (Stop::default().with_rtol(1e-12), vec![0.5; 5 * n]);
+            let mut solver = Solver::new(a.clone(), &by_dense(precision, &devices)).unwrap();
+            let outcomes = solver.solve_columns(&b, &mut x, &stop, Control::default()).unwrap();
+            assert_eq!((outcomes.len(), solver.dense_factors().unwrap().kind), (5, kind));
+            for (k, (outcome, (b, x))) in outcomes.iter().zip(b.chunks(n).zip(x.chunks(n))).enumerate() {
+                let what = format!("column {k}, {kind}, {precision}, {devices}: {}", outcome.reason);
+                assert!(outcome.reason.converged(), "{what}");
+                assert_eq!(outcome.history.len() as u64, outcome.iterations + 1, "{what}");
+                if k == 3 {
+                    assert!(x.iter().all(|&x| x == 0.0), "{what}");
+                } else {
+                    assert!(outcome.iterations > 0 && relative_residual(&a, b, x) <= 1e-12, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// What single precision does not serve for goes on alone.
+#[test]
+fn a_column_for_which_the_factors_do_not_serve() {
+    let n = 12;
+    let a = full(n, |i, j| 1.0 / (i + j + 1) as f64);
+    let mut b = vec![1.0; 3 * n];
+    // of the first column, A e₁, single precision makes enough
+    b[..n].iter_mut().enumerate().for_each(|(i, b)| *b = 1.0 / (i + 1) as f64);
+    let mut x = vec![0.0; 3 * n];
+    let mut solver = Solver::new(a.clone(), &by_dense(Precision::Mixed, &choice("D"))).unwrap();
+    let outcomes = solver.solve_columns(&b, &mut x, &Stop::default().with_rtol(1e-6), Control::default()).unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.reason.converged()));
+    assert_eq!(solver.dense_factors().unwrap().precision, Precision::F64);
+    assert!(b.chunks(n).zip(x.chunks(n)).all(|(b, x)| relative_residual(&a, b, x) <= 1e-6));
+}
+
 /// An `array` file as a process solves it.
 #[test]
 fn an_array_file() {
