@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use super::element::Element;
 use crate::matrix::gallery::random_vector;
 
-/// Columns that are turned into rows together.
-const SIDE: usize = 32;
+/// Columns that are turned into rows together: as many as a cache keeps whose rows are at the same distance.
+const SIDE: usize = 8;
 
 /// U = D₁ H₁ D₂ H₂ of order n, by which A becomes Uᵀ A U. H₁ takes sums and differences of rows q apart, H₂ of rows 2 q apart, q = ⌈n / 4⌉, each
 /// over √2: row i has the sum, row i + q the difference. A row whose partner would be beyond the last one stays as it is, so that n may be
