@@ -25,16 +25,18 @@ KERNEL void dense_copy(uint rows, uint cols, __global const real *x, ulong x_at,
 }
 
 /* Y (i, j) = X (row, i), of rows x cols elements, where the row of column j is first + j / block * stride + j % block: the rows of L that
- * belong to columns which are cyclically among others become those of the transpose of L. */
-KERNEL void dense_mirror(uint rows, uint cols, uint block, uint stride, uint first, __global const real *x, ulong x_at,
-                         uint ldx, __global real *y, ulong y_at, uint ldy)
+ * belong to columns which are cyclically among others become those of the transpose of L. If `scaled`, row i of Y is multiplied by X (i, i):
+ * D L^T, where D is on the diagonal of L. */
+KERNEL void dense_mirror(uint rows, uint cols, uint block, uint stride, uint first, uint scaled, __global const real *x,
+                         ulong x_at, uint ldx, __global real *y, ulong y_at, uint ldy)
 {
     /* neighbours have neighbouring rows of X */
     EACH_ITEM(item, (ulong)rows * cols)
     {
         const uint j = (uint)(item % cols), i = (uint)(item / cols);
         const uint row = first + j / block * stride + j % block;
-        y[y_at + i + (ulong)j * ldy] = x[x_at + row + (ulong)i * ldx];
+        const real factor = scaled ? x[x_at + i + (ulong)i * ldx] : 1;
+        y[y_at + i + (ulong)j * ldy] = factor * x[x_at + row + (ulong)i * ldx];
     }
 }
 

@@ -4,8 +4,9 @@ use std::result::Result as StdResult;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::butterfly::Butterflies;
 use super::columns::Columns;
-use super::element::Element;
+use super::element::{Element, epsilon};
 use super::factor::{Kind, Times};
 use super::host::Host;
 use super::panel;
@@ -35,6 +36,9 @@ impl From<usize> for Blocks {
     }
 }
 
+/// Pivots of L D Lᵀ that are no larger beside all elements, in roundings, are nothing else.
+const LEAST_PIVOT: f64 = 8.0;
+
 /// Memory for diagonal blocks, and for panels, that is under way at once.
 const UNDER_WAY: usize = 3;
 
@@ -50,11 +54,14 @@ pub(super) struct Devices<T: Element> {
     pool: Pool<T>,
     /// Which row of A is row i of L.
     rows: Vec<usize>,
+    /// Of L D Lᵀ, which is that of Uᵀ A U, and the size that a pivot has to be above.
+    butterflies: Option<Butterflies<T>>,
+    least_pivot: f64,
     pub(super) times: Times,
 }
 
 impl<T: Element> Devices<T> {
-    /// Puts the columns of a matrix on the devices, and factorises it there: L U or L Lᵀ. The matrix goes there
+    /// Puts the columns of a matrix on the devices, and factorises it there: L U, L Lᵀ, or L D Lᵀ after random butterflies, which are applied here. The matrix goes there
     /// once; of panels, their diagonal blocks come to the host, and all of them if there are several devices.
     /// Panels, n² / 2 × `blocks.columns` × 2 flops, are factorised by the devices if all can, or else by the host while the devices do the rest.
     ///
@@ -73,7 +80,7 @@ impl<T: Element> Devices<T> {
     /// The same with panels of L U that devices cut like this, or leave to the host.
     pub(super) fn with_cut(
         n: usize,
-        values: Vec<T>,
+        mut values: Vec<T>,
         kind: Kind,
         devices: &[Info],
         blocks: impl Into<Blocks>,
@@ -81,6 +88,11 @@ impl<T: Element> Devices<T> {
     ) -> Result<StdResult<Self, usize>> {
         let Blocks { columns: block, tiles } = blocks.into();
         let columns = Columns { n, block: block.min(n), ranks: devices.len() };
+        let start = Instant::now();
+        let butterflies = (kind == Kind::Ldlt).then(|| Butterflies::new(n));
+        let largest = butterflies.as_ref().map_or(0.0, |butterflies| butterflies.around(&mut values));
+        let least_pivot = LEAST_PIVOT * epsilon::<T>() * largest;
+        let transform = start.elapsed().as_secs_f64();
         let start = Instant::now();
         let cut = |ctx: &Context| if kind == Kind::Lu { cut(ctx) } else { None };
         let ranks =
@@ -90,14 +102,16 @@ impl<T: Element> Devices<T> {
         let panels = match kind {
             Kind::Lu if ranks.iter().all(Rank::has_panels) => Panels::OfDevice,
             Kind::Lu => Panels::OfHost,
-            Kind::Cholesky | Kind::Ldlt => Panels::Definite,
+            Kind::Cholesky => Panels::Definite,
+            Kind::Ldlt => Panels::Indefinite,
         };
         let mut pool = Pool::new(columns.room(0));
         let travel = columns.ranks > 1 || panels == Panels::OfHost;
         ranks.first().map_or(Ok(()), |rank| pool.fill(&rank.ctx, UNDER_WAY, if travel { UNDER_WAY } else { 0 }))?;
         let upload = ranks.iter().map(|rank| rank.upload.as_secs_f64()).sum();
-        let times = Times { open: start.elapsed().as_secs_f64() - upload, upload, ..Times::default() };
-        let mut all = Self { columns, kind, panels, ranks, pool, rows: (0..n).collect(), times };
+        let times = Times { open: start.elapsed().as_secs_f64() - upload, transform, upload, ..Times::default() };
+        let rows = (0..n).collect();
+        let mut all = Self { columns, kind, panels, ranks, pool, rows, butterflies, least_pivot, times };
         let start = Instant::now();
         let found = all.factorise()?;
         let of_panels = all.ranks.iter_mut().map(Rank::finish).sum::<Result<f64>>()?;
@@ -156,6 +170,9 @@ impl<T: Element> Devices<T> {
                 found
             }
             (Panels::Definite, _) => panel::cholesky(&mut head[room.block()], room.w).map(|()| Vec::new()),
+            (Panels::Indefinite, _) => {
+                panel::ldlt(&mut head[room.block()], room.w, self.least_pivot).map(|()| Vec::new())
+            }
             _ => panel::moves_told(&head[room.told()], room.m),
         };
         let moves = match found {
@@ -168,13 +185,13 @@ impl<T: Element> Devices<T> {
         moves.iter().zip(from).for_each(|(&[to, _], row)| self.rows[first + to as usize] = row);
 
         let head = self.pool.share(head);
-        let begin = if self.panels == Panels::Definite { room.block().start } else { room.lower().start };
+        let begin = if self.panels.are_symmetric() { room.block().start } else { room.lower().start };
         let part = begin..room.upper().end;
         for rank in &mut self.ranks {
             rank.send(j, part.clone(), Arc::clone(&head), part.start)?;
             rank.send_moves(j, &moves)?;
         }
-        if self.panels == Panels::Definite {
+        if self.panels.are_symmetric() {
             self.ranks[owner].complete(j)?;
             if columns.ranks > 1 {
                 let memory = self.pool.panel(&self.ranks[owner].ctx)?;
@@ -211,6 +228,9 @@ impl<T: Element> Devices<T> {
                 x.copy_from_slice(&y);
             }
         }
+        if let Some(butterflies) = &self.butterflies {
+            x.chunks_exact_mut(columns.n).for_each(|x| butterflies.down(x));
+        }
         let mut holder = 0;
         self.ranks[holder].put(x)?;
         let blocks = columns.blocks();
@@ -224,7 +244,11 @@ impl<T: Element> Devices<T> {
             }
             self.ranks[holder].substitute(j, is_lower)?;
         }
-        self.ranks[holder].get(x)
+        self.ranks[holder].get(x)?;
+        if let Some(butterflies) = &self.butterflies {
+            x.chunks_exact_mut(columns.n).for_each(|x| butterflies.up(x));
+        }
+        Ok(())
     }
 
     /// The same factors on the host.
@@ -238,7 +262,7 @@ impl<T: Element> Devices<T> {
         let mut values: Vec<T> =
             zeros(n * n).map_err(|_| crate::error::Error::OutOfMemory { what: what.into(), bytes })?;
         self.ranks.iter().try_for_each(|rank| rank.read_factors(&mut values))?;
-        Ok(Host::of_factors(n, values, self.kind, self.rows.clone()))
+        Ok(Host::of_factors(n, values, self.kind, self.rows.clone(), self.butterflies.clone()))
     }
 
     /// The devices' names.

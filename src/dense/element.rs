@@ -14,3 +14,8 @@ impl Number for f64 {}
 pub trait Element: Number {}
 impl Element for f32 {}
 impl Element for f64 {}
+
+/// The distance from 1 to the next number.
+pub(super) fn epsilon<T: Element>() -> f64 {
+    if size_of::<T>() == size_of::<f64>() { f64::EPSILON } else { f32::EPSILON.into() }
+}

@@ -18,7 +18,7 @@ named! {
     Kind, "factorisation":
     Lu = "lu", "A = Pᵀ L U with partial pivoting, of any square matrix.";
     Cholesky = "cholesky", "A = L Lᵀ, of a symmetric positive definite matrix, whose lower triangle alone is looked at.";
-    Ldlt = "ldlt", "A = Pᵀ L D Lᵀ P with pivots of Bunch and Kaufman, of a symmetric matrix, on the host; the lower triangle alone is looked at.";
+    Ldlt = "ldlt", "A = Pᵀ L D Lᵀ P with pivots of Bunch and Kaufman, of a symmetric matrix; on devices Uᵀ A U = L D Lᵀ without pivots, U random butterflies. The lower triangle alone is looked at.";
 }
 
 /// With [`Choice::Auto`], matrices of a smaller order stay on the host, which takes less for them than a device to open;
@@ -43,6 +43,8 @@ pub struct Factor<T: Element> {
 pub struct Times {
     /// Opening devices, compiling, and memory on them.
     pub open: f64,
+    /// Butterflies on both sides of the matrix, on the host, before it goes to devices for [`Kind::Ldlt`].
+    pub transform: f64,
     /// The matrix on its way to the devices.
     pub upload: f64,
     /// The factorisation.
@@ -60,13 +62,14 @@ enum Place<T: Element> {
 
 impl<T: Element> Factor<T> {
     /// Factorises a matrix, in its place on the host, or on devices. With [`Choice::Auto`] these are GPUs, if the order is 2048 at least: one
-    /// for each 12,288 columns, and as many more as its memory takes. [`Kind::Ldlt`] is the host's in any case. Takes 8 n² bytes in double precision, on each of P devices
+    /// for each 12,288 columns, and as many more as its memory takes. On devices [`Kind::Ldlt`] has diagonal D, and no pivots but those that random
+    /// butterflies make good ones, mostly: [`refine`](Self::refine) tells how well it went, and L U is what serves any matrix. Takes 8 n² bytes in double precision, on each of P devices
     /// 8 n² / P, and some 5 kB a row more.
     ///
     /// # Errors
-    /// [`Error::SingularMatrix`], [`Error::NotDefinite`]; [`Error::NoDevice`], [`Error::OutOfDeviceMemory`]; a failing device.
+    /// [`Error::SingularMatrix`], [`Error::NotDefinite`]; [`Error::NeedsPivots`] by [`Kind::Ldlt`] on devices; [`Error::NoDevice`], [`Error::OutOfDeviceMemory`]; a failing device.
     pub fn new(a: Matrix<T>, kind: Kind, devices: &Choice) -> Result<Self> {
-        let devices = if kind == Kind::Ldlt { Vec::new() } else { devices_for::<T>(a.order(), devices)? };
+        let devices = devices_for::<T>(a.order(), devices)?;
         Self::on(a, kind, &devices, BLOCK)
     }
 
@@ -82,7 +85,7 @@ impl<T: Element> Factor<T> {
         };
         match found {
             Ok(place) => Ok(Self { n, kind, norm_1, host_seconds: start.elapsed().as_secs_f64(), place }),
-            Err(column) => Err(without_pivot(kind, column, T::CL_NAME)),
+            Err(column) => Err(without_pivot(kind, column, T::CL_NAME, devices.is_empty())),
         }
     }
 
@@ -156,7 +159,7 @@ impl<T: Element> Factor<T> {
         Ok(self.norm_1 * condition::inverse_norm_1(self.n, host))
     }
 
-    /// The factors by columns: L and U, or L and D or Lᵀ.
+    /// The factors by columns: L and U, or L and D or Lᵀ; of [`Kind::Ldlt`] on devices L and D Lᵀ, those of Uᵀ A U.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; a failing device.
@@ -169,16 +172,17 @@ impl<T: Element> Factor<T> {
 }
 
 /// What it means that a column, counted from 0, has no pivot.
-fn without_pivot(kind: Kind, column: usize, element: &str) -> Error {
+fn without_pivot(kind: Kind, column: usize, element: &str, is_on_host: bool) -> Error {
     let (column, precision) = (column + 1, if element == "float" { "single" } else { "double" });
     match kind {
         Kind::Cholesky => Error::NotDefinite { column, precision },
+        Kind::Ldlt if !is_on_host => Error::NeedsPivots { column, precision },
         Kind::Lu | Kind::Ldlt => Error::SingularMatrix { column, precision },
     }
 }
 
 /// The devices for a matrix of this order; none is the host.
-pub(crate) fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<Info>> {
+fn devices_for<T: Element>(n: usize, choice: &Choice) -> Result<Vec<Info>> {
     let is_auto = *choice == Choice::Auto;
     if is_auto && n < LEAST_ON_GPU {
         return Ok(Vec::new());

@@ -10,6 +10,7 @@ use faer::perm::PermRef;
 use faer::prelude::ReborrowMut;
 use faer::{Conj, MatMut, MatRef, Par, Spec};
 
+use super::butterfly::Butterflies;
 use super::element::Element;
 use super::factor::Kind;
 use super::panel;
@@ -26,6 +27,8 @@ pub(super) struct Host<T> {
     places: Vec<usize>,
     /// Below the diagonal of D.
     below: Vec<T>,
+    /// Where the factors are those that devices have of Uᵀ A U: L and D Lᵀ.
+    butterflies: Option<Butterflies<T>>,
 }
 
 impl<T: Element> Host<T> {
@@ -50,14 +53,20 @@ impl<T: Element> Host<T> {
                 bunch_kaufman(&mut values, &mut below, &mut rows, &mut places)?;
             }
         }
-        Ok(Self { n, kind, values, rows, places, below })
+        Ok(Self { n, kind, values, rows, places, below, butterflies: None })
     }
 
-    /// L and U, or L and Lᵀ, with the row of A that is each of L.
-    pub(super) fn of_factors(n: usize, values: Vec<T>, kind: Kind, rows: Vec<usize>) -> Self {
+    /// L and U, or L and Lᵀ, with the row of A that is each of L; or L and D Lᵀ with butterflies.
+    pub(super) fn of_factors(
+        n: usize,
+        values: Vec<T>,
+        kind: Kind,
+        rows: Vec<usize>,
+        butterflies: Option<Butterflies<T>>,
+    ) -> Self {
         let mut places = vec![0; n];
         rows.iter().enumerate().for_each(|(place, &row)| places[row] = place);
-        Self { n, kind, values, rows, places, below: Vec::new() }
+        Self { n, kind, values, rows, places, below: Vec::new(), butterflies }
     }
 
     /// The elements of the factors.
@@ -78,13 +87,19 @@ impl<T: Element> Host<T> {
                 x.copy_from_slice(&y);
             }
         }
-        let mut x = MatMut::from_column_major_slice_mut(x, n, columns);
-        match self.kind {
-            Kind::Lu => triangles::solve_unit_lower_triangular_in_place(factors, x.rb_mut(), par),
-            Kind::Cholesky => triangles::solve_lower_triangular_in_place(factors, x.rb_mut(), par),
-            Kind::Ldlt => return self.solve_by_blocks(x),
+        if let Some(butterflies) = &self.butterflies {
+            x.chunks_exact_mut(n).for_each(|x| butterflies.down(x));
         }
-        triangles::solve_upper_triangular_in_place(factors, x, par);
+        let mut of_x = MatMut::from_column_major_slice_mut(x, n, columns);
+        match self.kind {
+            Kind::Ldlt if self.butterflies.is_none() => return self.solve_by_blocks(of_x),
+            Kind::Lu | Kind::Ldlt => triangles::solve_unit_lower_triangular_in_place(factors, of_x.rb_mut(), par),
+            Kind::Cholesky => triangles::solve_lower_triangular_in_place(factors, of_x.rb_mut(), par),
+        }
+        triangles::solve_upper_triangular_in_place(factors, of_x, par);
+        if let Some(butterflies) = &self.butterflies {
+            x.chunks_exact_mut(n).for_each(|x| butterflies.up(x));
+        }
     }
 
     fn solve_by_blocks(&self, x: MatMut<'_, T>) {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Kind::Lu`] | A = Pᵀ L U, partial pivoting | any square matrix: 2 n³ / 3 flops |
 //! | [`Kind::Cholesky`] | A = L Lᵀ | symmetric positive definite ones: n³ / 3 |
-//! | [`Kind::Ldlt`] | A = Pᵀ L D Lᵀ P, Bunch and Kaufman's pivots | symmetric ones, on the host: n³ / 3 |
+//! | [`Kind::Ldlt`] | A = Pᵀ L D Lᵀ P, Bunch and Kaufman's pivots; on devices Uᵀ A U = L D Lᵀ without exchanges, U random butterflies | symmetric ones: n³ / 3 |
 //!
 //! ```
 //! use declive::dense::{Factor, Kind, Matrix};
@@ -30,10 +30,12 @@
 //! |---|---|
 //! | `matrix`, `element` | a matrix by columns; `f32` and `f64` |
 //! | `panel`, `tall` | a block of columns, and inverses of triangles, on the host |
+//! | `butterfly` | what makes exchanges of rows superfluous |
 //! | `room` | a block of columns with what travels with it |
 //! | `host`, `devices` with `columns` and `rank` | factors of each place |
 //! | `factor`, `condition`, `refine` | the API; how far a solution may be off, and steps to a better one |
 
+mod butterfly;
 mod columns;
 mod condition;
 mod devices;
@@ -52,7 +54,6 @@ mod tests;
 
 pub(crate) use devices::Blocks;
 pub use element::Element;
-pub(crate) use factor::devices_for;
 pub use factor::{Factor, Kind, Times};
 pub use matrix::Matrix;
 pub use refine::Refinement;

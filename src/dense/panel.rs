@@ -3,6 +3,7 @@
 use std::result::Result as StdResult;
 
 use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::ldlt::factor as ldlt;
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::triangular_inverse;
@@ -73,6 +74,36 @@ pub(super) fn cholesky<T: Element>(block: &mut [T], w: usize) -> StdResult<(), u
     for j in 1..w {
         for i in 0..j {
             block[(i, j)] = block[(j, i)];
+        }
+    }
+    Ok(())
+}
+
+/// A = L D Lᵀ in place of w × w elements, without exchanges of rows: L without its ones below the diagonal, D Lᵀ from there on up. w³ / 3 flops.
+///
+/// # Errors
+/// The column, counted from 0, whose pivot is not above `least` in size, or not finite.
+pub(super) fn ldlt<T: Element>(block: &mut [T], w: usize, least: f64) -> StdResult<(), usize> {
+    let mut block = MatMut::from_column_major_slice_mut(block, w, w);
+    let mut work = MemBuffer::new(ldlt::cholesky_in_place_scratch::<T>(w, Par::Seq, Spec::default()));
+    let found = ldlt::cholesky_in_place(
+        block.rb_mut(),
+        ldlt::LdltRegularization::default(),
+        Par::Seq,
+        MemStack::new(&mut work),
+        Spec::default(),
+    );
+    let until = match found {
+        Ok(_) => w,
+        Err(ldlt::LdltError::ZeroPivot { index }) => index,
+    };
+    has_pivots(block.rb().submatrix(0, 0, until, until), |pivot| pivot.abs() > least)?;
+    if until < w {
+        return Err(until);
+    }
+    for j in 1..w {
+        for i in 0..j {
+            block[(i, j)] = block[(i, i)] * block[(j, i)];
         }
     }
     Ok(())

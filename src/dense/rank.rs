@@ -22,8 +22,17 @@ pub(super) enum Panels {
     OfHost,
     /// or by the device that has the columns;
     OfDevice,
-    /// A = L Lᵀ of the diagonal block by the host, and the rows below by the device.
+    /// A = L Lᵀ of the diagonal block by the host, and the rows below by the device;
     Definite,
+    /// the same with A = L D Lᵀ, of which D Lᵀ is in the place of U.
+    Indefinite,
+}
+
+impl Panels {
+    /// Whether what is above the diagonal follows from what is below it.
+    pub(super) fn are_symmetric(self) -> bool {
+        matches!(self, Self::Definite | Self::Indefinite)
+    }
 }
 
 /// What memory is for, in errors.
@@ -140,7 +149,7 @@ impl<T: Element> Rank<T> {
                 let array = &self.panels[j % 2];
                 lu.launch(&self.ctx, [m, w], own, Factorised { array, block_at, panel_at })?;
             }
-            (Panels::Definite, _) => {
+            (Panels::Definite | Panels::Indefinite, _) => {
                 self.kernels.copy(&self.ctx, [w, w], own, self.part(j, room.block(), w))?;
             }
             _ => self.kernels.copy(&self.ctx, [m, w], own, self.part(j, room.panel(), m))?,
@@ -164,7 +173,7 @@ impl<T: Element> Rank<T> {
         Ok(read)
     }
 
-    /// Makes the rows of L of a [`Panels::Definite`] below the diagonal block, of which the host has sent the factors.
+    /// Makes the rows of L of a [symmetric](Panels::are_symmetric) panel below the diagonal block, of which the host has sent the factors.
     ///
     /// # Errors
     /// A failing device.
@@ -274,15 +283,15 @@ impl<T: Element> Rank<T> {
         let lower = self.lower(j, skip);
         let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
         kernels.move_rows(ctx, [m, count], (&self.moves[j % 2], moves), above)?;
-        if panels == Panels::Definite {
+        if panels.are_symmetric() {
             let lower = Lower { first: lower.first + w, ..lower };
-            kernels.mirror(ctx, [w, count], lower, panel, strip)?;
+            kernels.mirror(ctx, [w, count], (lower, panels == Panels::Indefinite), panel, strip)?;
         } else {
             gemm.launch(ctx, [w, count, w], (one, zero), (self.part(j, room.lower(), w), above), strip, None)?;
         }
         kernels.copy(ctx, [w, count], strip, above)?;
         let below = Block { at: panel.at + w, ..panel };
-        let lower = Some(lower).filter(|_| panels == Panels::Definite);
+        let lower = Some(lower).filter(|_| panels.are_symmetric());
         let c = self.own_block(first + w, own.start);
         gemm.launch(ctx, [m - w, count, w], (T::from_f64(-1.0), one), (below, strip), c, lower)
     }

@@ -24,11 +24,23 @@ impl<T: Element> Factor<T> {
 
     /// d = A⁻¹ r by the factors, in their precision: r is scaled by a power of two, so that small ones are not lost there.
     pub(crate) fn correction(&mut self, r: &[f64], d: &mut [f64]) -> Result<()> {
-        let largest = r.iter().fold(0.0_f64, |most, r| most.max(r.abs()));
-        let scale = if largest > 0.0 && largest.is_finite() { f64::powi(2.0, -nearest(largest.log2())) } else { 1.0 };
-        let mut work: Vec<T> = r.iter().map(|r| T::from_f64(r * scale)).collect();
-        self.solve(&mut work)?;
-        d.iter_mut().zip(&work).for_each(|(d, w)| *d = w.to_f64() / scale);
+        d.copy_from_slice(&self.corrections(&[r])?.concat());
         Ok(())
     }
+
+    /// The same of several r of n elements at once.
+    pub(crate) fn corrections(&mut self, r: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
+        let scales: Vec<f64> = r.iter().map(|r| scale_of(r)).collect();
+        let scaled = |(r, scale): (&&[f64], &f64)| r.iter().map(|r| T::from_f64(r * scale)).collect::<Vec<_>>();
+        let mut work: Vec<T> = r.iter().zip(&scales).flat_map(scaled).collect();
+        self.solve(&mut work)?;
+        let columns = work.chunks_exact(self.order().max(1)).zip(scales);
+        Ok(columns.map(|(column, scale)| column.iter().map(|w| w.to_f64() / scale).collect()).collect())
+    }
+}
+
+/// The power of two that brings the largest element near 1.
+fn scale_of(r: &[f64]) -> f64 {
+    let largest = r.iter().fold(0.0_f64, |most, r| most.max(r.abs()));
+    if largest > 0.0 && largest.is_finite() { f64::powi(2.0, -nearest(largest.log2())) } else { 1.0 }
 }

@@ -128,6 +128,18 @@ pub enum Error {
         precision: &'static str,
     },
 
+    /// A dense matrix that has no L D Lᵀ factors without exchanges of rows, which are those of devices.
+    #[error(
+        "the matrix has no LDLᵀ factors without pivots in {precision} precision: after random butterflies, pivot {column} is 0 \
+         but for rounding errors; use LU factors, or LDLᵀ on the host"
+    )]
+    NeedsPivots {
+        /// The step, from 1.
+        column: usize,
+        /// `single` or `double`.
+        precision: &'static str,
+    },
+
     /// A method for symmetric systems was given another. Rows and columns are counted from 1, as in the file.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {upper:e} but a({col},{row}) = {lower:e}; \
@@ -386,6 +398,7 @@ impl Error {
             | Self::NotFinite { .. }
             | Self::SingularMatrix { .. }
             | Self::NotDefinite { .. }
+            | Self::NeedsPivots { .. }
             | Self::BeyondSingle { .. }
             | Self::NotBanded { .. }
             | Self::ZeroPivot { .. }

@@ -2,6 +2,7 @@
 //! and what set-up is made of.
 
 pub mod blas;
+pub mod block_tridiagonal;
 pub mod elements;
 pub mod exchange;
 mod experiment;

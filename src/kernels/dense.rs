@@ -66,7 +66,7 @@ impl<T: Real> DenseKernels<T> {
         unsafe { launch(ctx, &self.copy, self.grid(rows * cols), &args) }
     }
 
-    /// Y = Xᵀ in so many rows and columns: column j of Y is the row of X that [`Lower`] tells.
+    /// Y = Xᵀ, or D Xᵀ with the diagonal of X as D, in so many rows and columns: column j of Y is the row of X that [`Lower`] tells.
     ///
     /// # Errors
     /// A failing device.
@@ -77,7 +77,7 @@ impl<T: Real> DenseKernels<T> {
         &self,
         ctx: &Context,
         [rows, cols]: [usize; 2],
-        Lower { block, stride, first }: Lower,
+        (Lower { block, stride, first }, has_diagonal): (Lower, bool),
         x: Block<'_, T>,
         y: Block<'_, T>,
     ) -> Result<()> {
@@ -85,10 +85,13 @@ impl<T: Real> DenseKernels<T> {
             return Ok(());
         }
         let last = first + (cols - 1) / block * stride + (cols - 1) % block;
-        assert!(x.has(last + 1, rows) && y.has(rows, cols) && block <= stride, "{rows} x {cols}");
+        let diagonal = if has_diagonal { rows } else { 0 };
+        assert!(x.has((last + 1).max(diagonal), rows) && y.has(rows, cols) && block <= stride, "{rows} x {cols}");
         let [m, n, block, stride, first, ldx, ldy] = [rows, cols, block, stride, first, x.ld, y.ld].map(count);
         let [x_at, y_at] = [x.at, y.at].map(|at| at as u64);
-        let args: [&dyn Argument; 11] = [&m, &n, &block, &stride, &first, x.array, &x_at, &ldx, y.array, &y_at, &ldy];
+        let scaled = u32::from(has_diagonal);
+        let args: [&dyn Argument; 12] =
+            [&m, &n, &block, &stride, &first, &scaled, x.array, &x_at, &ldx, y.array, &y_at, &ldy];
         // SAFETY: types as declared in the file; elements of blocks are in their arrays, as was checked: rows of X grow with j.
         unsafe { launch(ctx, &self.mirror, self.grid(rows * cols), &args) }
     }

@@ -8,6 +8,7 @@
 pub(crate) mod amg;
 pub(crate) mod basis;
 pub(crate) mod batch;
+pub(crate) mod block_tridiagonal;
 pub(crate) mod coarse;
 pub(crate) mod columns;
 pub(crate) mod convert;

@@ -250,10 +250,13 @@ impl Report {
         if let Some(inverse) = self.inverse() {
             text.line("inverse", &inverse);
         }
-        if let Some(DenseFactors { kind, precision, devices, times, condition, .. }) = &self.dense {
+        if let Some(DenseFactors { kind, precision, devices, times, condition, exchanges, .. }) = &self.dense {
             let place = if devices.is_empty() { "the host".into() } else { devices.join(", ") };
-            let seconds = figure(times.upload + times.factorise);
+            let seconds = figure(times.transform + times.upload + times.factorise);
             text.line("factors", &format!("{kind} of a dense matrix in {precision}, on {place}, in {seconds} s"));
+            if let Some(exchanges) = exchanges {
+                text.line("", &format!("with exchanges of rows, as {exchanges}"));
+            }
             if let Some(condition) = condition {
                 text.line("condition", &format!("about {condition:.1e}, in the 1-norm"));
             }

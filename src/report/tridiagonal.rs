@@ -18,6 +18,8 @@ pub(crate) struct Report {
     repeat: usize,
     precision: Precision,
     layout: Layout,
+    /// Rows of a block; 1 if coefficients are numbers.
+    block: usize,
     pub(crate) devices: Vec<Device>,
     pub(crate) entries: Vec<Entry>,
     /// What could not be measured.
@@ -98,8 +100,8 @@ impl Entry {
 
 impl Report {
     /// A report without measurements.
-    pub(crate) fn new(repeat: usize, precision: Precision, layout: Layout) -> Self {
-        Self { repeat, precision, layout, devices: Vec::new(), entries: Vec::new(), notes: Vec::new() }
+    pub(crate) fn new(repeat: usize, precision: Precision, (layout, block): (Layout, usize)) -> Self {
+        Self { repeat, precision, layout, block, devices: Vec::new(), entries: Vec::new(), notes: Vec::new() }
     }
 
     /// Whether a method made what is no solution.
@@ -122,7 +124,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text::default();
         let (runs, precision, layout) = (plural(self.repeat, "measurement"), self.precision, self.layout);
-        text.paragraph(&format!("Tridiagonal systems in {precision}, {layout}: medians of {runs}."));
+        let blocks = if self.block > 1 { format!(" of blocks of {} rows", self.block) } else { String::new() };
+        text.paragraph(&format!("Tridiagonal systems{blocks} in {precision}, {layout}: medians of {runs}."));
         for Device { label, kind, copy_gigabytes_per_second } in &self.devices {
             let copies =
                 copy_gigabytes_per_second.map_or_else(String::new, |rate| format!(", copies {} GB/s", figure(rate)));

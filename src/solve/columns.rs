@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::dense_columns;
 use super::outcome::Outcome;
 use super::reach::Reach;
 use super::rounds;
@@ -84,7 +85,8 @@ impl Solver {
     /// Solves `A X = B` for several right-hand sides, from and to `x`: both are arrays, column by column, `b` of the rows of A and `x` of its
     /// columns. Methods whose
     /// iterations are texts take 2, 4, 8 or 16 columns through the same iterations, in which the matrix is read once for all of them; each
-    /// has scalars, limits and an outcome of its own. Others are solved one after the other: one is checked while the ranks iterate for the next. What
+    /// has scalars, limits and an outcome of its own. By factors of a [dense](crate::krylov::Method::Dense) matrix up to 64 are solved and refined
+    /// together, once these are made for the first. Others are solved one after the other: one is checked while the ranks iterate for the next. What
     /// is left to do for one of them then is done for it alone.
     ///
     /// So many columns take as many times the memory of a method's vectors; where that is not there, fewer are taken at a time
@@ -148,6 +150,12 @@ impl Solver {
                 let begun = which.iter().map(|k| columns.begun(*k)).collect();
                 let solved = self.together(&which, begun, b, x, (stop, control), in_batch)?;
                 let bytes = if in_batch { bytes } else { self.bytes_per_column(count) };
+                which.into_iter().zip(solved).for_each(|(k, solved)| columns.ended(k, solved, bytes));
+            } else if open.len() > 1 && self.takes_dense_columns(control) {
+                let most = self.whole.setup.columns.clamp(1, dense_columns::MOST);
+                let which: Vec<usize> = open.drain(..open.len().min(most)).collect();
+                let begun = which.iter().map(|k| columns.begun(*k)).collect();
+                let solved = self.by_dense_factors(&which, begun, b, x, (stop, control))?;
                 which.into_iter().zip(solved).for_each(|(k, solved)| columns.ended(k, solved, bytes));
             } else if columns.alone.is_empty() && open.len() > 1 && turns_are_usual && self.takes_turns(stop, control) {
                 turns_are_usual = self.in_turns(&mut open, &mut columns, b, x, (stop, control))?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::null_space::NullSpace;
 use super::statistics::{Answer, Statistics};
 use super::under_way::{UnderWay, reason_to_end};
-use crate::dense::{Element, Factor, Kind, Matrix, Times, devices_for};
+use crate::dense::{Element, Factor, Kind, Matrix, Times};
 use crate::device::Choice;
 use crate::direct::{Refinement, refine_by};
 use crate::error::{Error, Result};
@@ -26,6 +26,8 @@ use crate::verify::{self, difference};
 const LEAST: usize = 256;
 /// One entry of so many elements is enough for that.
 const SPARSENESS: usize = 10;
+/// A backward error that no other factors would lower much.
+const AS_GOOD_AS_ANY: f64 = 8.0 * f64::EPSILON;
 
 /// Whether [`Method::Auto`](super::Method::Auto) factorises a matrix as a dense one: of order 256 at least, with a tenth of its elements
 /// entries, and with room for all of them, and as much again, in the host's memory.
@@ -61,6 +63,36 @@ pub struct DenseFactors {
     pub times: Times,
     /// κ₁ of the matrix, if it was [estimated](super::Solver::estimate_condition).
     pub condition: Option<f64>,
+    /// Why they are not those of [`Kind::Ldlt`], which devices were to make first.
+    pub exchanges: Option<Exchanges>,
+}
+
+/// Why rows of a symmetric matrix had to be exchanged after all: [`Kind::Lu`] took the place of [`Kind::Ldlt`] on devices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Exchanges {
+    /// A pivot was nothing but rounding errors.
+    Pivot {
+        /// Which one, from 1.
+        column: usize,
+    },
+    /// The factors were too far from the matrix for refinement.
+    Inexact {
+        /// The backward error that it came to.
+        backward_error: f64,
+    },
+}
+
+impl fmt::Display for Exchanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pivot { column } => write!(f, "pivot {column} of LDLᵀ was 0 but for rounding errors"),
+            Self::Inexact { backward_error } => {
+                write!(f, "by LDLᵀ without pivots, refinement came to a backward error of {backward_error:.1e}")
+            }
+        }
+    }
 }
 
 /// A matrix, factorised in one of the precisions.
@@ -80,12 +112,22 @@ impl Made {
         }
     }
 
-    fn facts(&self, condition: Option<f64>) -> Option<DenseFactors> {
+    fn facts(&self, known: (Option<f64>, Option<Exchanges>)) -> Option<DenseFactors> {
         Some(match self {
-            Self::Double(factor) => facts(factor, Precision::F64, condition),
-            Self::Single(factor) => facts(factor, Precision::F32, condition),
+            Self::Double(factor) => facts(factor, Precision::F64, known),
+            Self::Single(factor) => facts(factor, Precision::F32, known),
             Self::Singular(_) => return None,
         })
+    }
+
+    /// Whether rows may have to be exchanged that were not.
+    fn may_need_pivots(&self) -> bool {
+        let is_without = |kind: Kind, devices: Vec<String>| kind == Kind::Ldlt && !devices.is_empty();
+        match self {
+            Self::Double(factor) => is_without(factor.kind(), factor.devices()),
+            Self::Single(factor) => is_without(factor.kind(), factor.devices()),
+            Self::Singular(_) => false,
+        }
     }
 
     fn condition(&self) -> Result<Option<f64>> {
@@ -97,8 +139,15 @@ impl Made {
     }
 }
 
-fn facts<T: Element>(factor: &Factor<T>, precision: Precision, condition: Option<f64>) -> DenseFactors {
-    DenseFactors { kind: factor.kind(), precision, devices: factor.devices(), times: factor.times(), condition }
+fn facts<T: Element>(
+    factor: &Factor<T>,
+    precision: Precision,
+    (condition, exchanges): (Option<f64>, Option<Exchanges>),
+) -> DenseFactors {
+    let kind = factor.kind();
+    // after factors in single precision, those in double precision may come without
+    let exchanges = exchanges.filter(|_| kind == Kind::Lu);
+    DenseFactors { kind, precision, devices: factor.devices(), times: factor.times(), condition, exchanges }
 }
 
 fn refined<T: Element>(a: &Csr, factor: &mut Factor<T>, b: &[f64], x: &mut [f64]) -> Result<Refinement> {
@@ -113,7 +162,7 @@ fn refined<T: Element>(a: &Csr, factor: &mut Factor<T>, b: &[f64], x: &mut [f64]
 
 enum Stage {
     /// Nobody waited to the end of it.
-    UnderWay(UnderWay<Result<Made>>),
+    UnderWay(UnderWay<Result<(Made, Option<Exchanges>)>>),
     Made(Made),
 }
 
@@ -124,6 +173,7 @@ pub(super) struct Dense {
     devices: Choice,
     precision: Precision,
     condition: Option<f64>,
+    exchanges: Option<Exchanges>,
 }
 
 impl fmt::Debug for Dense {
@@ -141,14 +191,26 @@ impl Dense {
             (true, false) => Kind::Ldlt,
             (false, _) => Kind::Lu,
         };
-        Self { stage: None, kind, devices: devices.clone(), precision, condition: None }
+        Self { stage: None, kind, devices: devices.clone(), precision, condition: None, exchanges: None }
     }
 
     /// What is known of the factors, once there are some.
     pub(super) fn facts(&self) -> Option<DenseFactors> {
         match &self.stage {
-            Some(Stage::Made(made)) => made.facts(self.condition),
+            Some(Stage::Made(made)) => made.facts((self.condition, self.exchanges)),
             _ => None,
+        }
+    }
+
+    /// A⁻¹ r for several r at once, by the factors, if there are some.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(super) fn corrections(&mut self, r: &[&[f64]]) -> Result<Option<Vec<Vec<f64>>>> {
+        match &mut self.stage {
+            Some(Stage::Made(Made::Double(factor))) => factor.corrections(r).map(Some),
+            Some(Stage::Made(Made::Single(factor))) => factor.corrections(r).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -189,12 +251,26 @@ impl Dense {
             if let Made::Singular(column) = made {
                 failure = Reason::Singular(Singularity::Column { column: *column });
             }
-            let may_be_better = self.precision == Precision::Mixed && !matches!(made, Made::Double(_));
-            if !may_be_better || stop.met(&verify::residual(a, b, x)).is_some() {
+            let is_single = self.precision == Precision::Mixed && !matches!(made, Made::Double(_));
+            let is_without_pivots = made.may_need_pivots();
+            if !is_single && !is_without_pivots {
                 break;
             }
-            log::info!("factors in single precision do not serve: the matrix is factorised in double precision");
-            (self.precision, self.stage, self.condition) = (Precision::F64, None, None);
+            let residual = verify::residual(a, b, x);
+            if stop.met(&residual).is_some() {
+                break;
+            }
+            if is_single {
+                log::info!("factors in single precision do not serve: the matrix is factorised in double precision");
+                self.precision = Precision::F64;
+            } else if residual.backward_error <= AS_GOOD_AS_ANY {
+                break;
+            } else {
+                let exchanges = Exchanges::Inexact { backward_error: residual.backward_error };
+                log::info!("{exchanges}: LU factors are next");
+                (self.kind, self.exchanges) = (Kind::Lu, Some(exchanges));
+            }
+            (self.stage, self.condition) = (None, None);
         }
         let time = solving.end();
         let verifying = stage("verify");
@@ -226,7 +302,11 @@ impl Dense {
             }
         };
         match under_way.wait(is_over) {
-            Ok(made) => self.stage = Some(Stage::Made(made?)),
+            Ok(made) => {
+                let (made, exchanges) = made?;
+                self.exchanges = self.exchanges.or(exchanges);
+                self.stage = Some(Stage::Made(made));
+            }
             Err((under_way, reason)) => {
                 self.stage = Some(Stage::UnderWay(under_way));
                 return Ok(Some(reason));
@@ -236,21 +316,29 @@ impl Dense {
     }
 }
 
-/// Factors of this kind, or of the next one where the matrix has not this one: L U on devices, L D Lᵀ on the host.
-fn made<T: Element>(a: &Csr, kind: Kind, devices: &Choice, of: impl Fn(Factor<T>) -> Made) -> Result<Made> {
-    let is_on_host = devices_for::<T>(a.n_rows(), devices)?.is_empty();
-    let indefinite = if is_on_host { Kind::Ldlt } else { Kind::Lu };
-    let kind = if kind == Kind::Ldlt { indefinite } else { kind };
-    let found = match Factor::new(Matrix::from_csr(a)?, kind, devices) {
-        Err(Error::NotDefinite { column, .. }) => {
-            log::debug!("no Cholesky factor, by column {column}: {indefinite} is next");
-            Factor::new(Matrix::from_csr(a)?, indefinite, devices)
+/// Factors of this kind, or of the next one where the matrix has not this one: Cholesky, L D Lᵀ, and L U where devices don't come to
+/// an end of that, with the reason.
+fn made<T: Element>(
+    a: &Csr,
+    mut kind: Kind,
+    devices: &Choice,
+    of: impl Fn(Factor<T>) -> Made,
+) -> Result<(Made, Option<Exchanges>)> {
+    let mut exchanges = None;
+    loop {
+        match Factor::new(Matrix::from_csr(a)?, kind, devices) {
+            Ok(factor) => return Ok((of(factor), exchanges)),
+            Err(Error::NotDefinite { column, .. }) => {
+                log::debug!("no Cholesky factor, by column {column}: LDLᵀ is next");
+                kind = Kind::Ldlt;
+            }
+            Err(Error::NeedsPivots { column, .. }) => {
+                let why = Exchanges::Pivot { column };
+                log::info!("{why}: LU factors are next");
+                (kind, exchanges) = (Kind::Lu, Some(why));
+            }
+            Err(Error::SingularMatrix { column, .. }) => return Ok((Made::Singular(column), exchanges)),
+            Err(e) => return Err(e),
         }
-        found => found,
-    };
-    match found {
-        Ok(factor) => Ok(of(factor)),
-        Err(Error::SingularMatrix { column, .. }) => Ok(Made::Singular(column)),
-        Err(e) => Err(e),
     }
 }

@@ -22,7 +22,12 @@
 //! | `kept` | which method was the fastest on a device |
 //! | `periodic` | circles that are opened and closed again |
 //! | `solver` | the API |
+//! | `block_systems`, `block_solver` | the same for systems of small blocks, and narrow bands |
 
+mod block_solver;
+mod block_systems;
+#[cfg(test)]
+mod block_tests;
 mod device;
 mod host;
 mod kept;
@@ -33,6 +38,9 @@ mod systems;
 #[cfg(test)]
 mod tests;
 
+pub use block_solver::BlockSolver;
+pub(crate) use block_solver::BlocksOnDevice;
+pub use block_systems::{BlockShape, BlockSystems};
 pub(crate) use device::OnDevice;
 pub(crate) use kept::keep;
 pub use solver::{Check, Method, Options, Outcome, Solver};

@@ -16,7 +16,7 @@ const ON_DEVICE: [Method; 5] =
 const ON_HOST: [Method; 3] = [Method::Thomas, Method::Partition, Method::Pivoting];
 
 /// One device of each platform.
-fn devices() -> Vec<Info> {
+pub(super) fn devices() -> Vec<Info> {
     let devices = list().devices;
     assert!(!devices.is_empty(), "these tests need an OpenCL device (apt-get install pocl-opencl-icd)");
     let platforms: BTreeSet<&str> = devices.iter().map(|d| d.platform.as_str()).collect();

@@ -6,7 +6,7 @@ use crate::common::process::Place;
 use crate::common::{choice, general, relative_residual, setup, solve, system};
 use declive::device::Choice;
 use declive::matrix::gallery;
-use declive::solve::{ComplexSolver, Criterion, Method, Precision, Precond, Singularity, is_dense};
+use declive::solve::{ComplexSolver, Criterion, Exchanges, Method, Precision, Precond, Singularity, is_dense};
 use declive::tune::store::{Device, Store};
 use declive::tune::{self, Watch};
 use declive::{Control, Csr, Error, HostOperator, OperatorSolver, Reason, Setup, Solver, Stop, dense};
@@ -70,9 +70,8 @@ fn every_kind_of_matrix_in_every_precision() {
                 assert!(relative_residual(&a, &b, &o.x) <= 1e-12, "{kind}, {precision}, {devices}");
                 let factors = solver.dense_factors().unwrap();
                 let is_on_host = devices == host();
-                // on devices a matrix that is not definite has factors for any
-                let expected = if kind == dense::Kind::Ldlt && !is_on_host { dense::Kind::Lu } else { kind };
-                assert_eq!((factors.kind, factors.devices.is_empty()), (expected, is_on_host));
+                assert_eq!((factors.kind, factors.devices.is_empty()), (kind, is_on_host));
+                assert!(factors.exchanges.is_none());
                 if !is_on_host {
                     // the same bits on one rank and on three
                     assert!(first.get_or_insert_with(|| o.x.clone()) == &o.x, "{kind}, {precision}, {devices}");
@@ -111,6 +110,41 @@ fn singular_matrices_are_named_by_their_column() {
         assert_eq!(o.reason, Reason::Singular(Singularity::Column { column: 4 }));
         assert!(o.reason.to_string().contains("no pivot in column 4"), "{}", o.reason);
     }
+}
+
+/// Devices come to L U where L D Lᵀ without pivots ends, or is too inexact.
+#[test]
+fn rows_are_exchanged_where_butterflies_do_not_serve() {
+    let n = 12;
+    let uneven = full(n, |i, j| match (i == j, i % 5) {
+        (false, _) => 0.0,
+        (true, 1) => -1e-20,
+        (true, _) => 1.0 + i as f64,
+    });
+    // Hilbert's with signs, less the identity turned upside down: elements grow by 10¹⁵
+    let sign = |i: usize| if i.is_multiple_of(3) { -1.0 } else { 1.0 };
+    let growing = full(128, |i, j| sign(i) * sign(j) / (i + j + 1) as f64 - f64::from(u8::from(i + j == 127)));
+    for (a, precision, is_pivot) in
+        [(&uneven, Precision::F64, true), (&uneven, Precision::Mixed, true), (&growing, Precision::F64, false)]
+    {
+        let b = gallery::random_vector(a.n_rows(), 3);
+        let mut first: Option<Vec<f64>> = None;
+        for devices in [choice("D"), choice("D,D")] {
+            let mut solver = Solver::new(a.clone(), &by_dense(precision, &devices)).unwrap();
+            let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-10), Control::default()).unwrap();
+            assert!(o.reason.converged() && relative_residual(a, &b, &o.x) <= 1e-10, "{}", o.reason);
+            let factors = solver.dense_factors().unwrap();
+            assert_eq!(factors.kind, dense::Kind::Lu);
+            let why = factors.exchanges.unwrap();
+            assert_eq!(matches!(why, Exchanges::Pivot { .. }), is_pivot, "{why}");
+            assert!(why.to_string().contains("LDLᵀ"), "{why}");
+            assert!(first.get_or_insert_with(|| o.x.clone()) == &o.x, "{devices}");
+        }
+    }
+    // singular ones are named by these factors
+    let singular = full(5, |i, j| if i == 3 || j == 3 { 0.0 } else { number(i.max(j), i.min(j)) });
+    let o = solve(&singular, &[1.0; 5], &by_dense(Precision::F64, &choice("D,D")), 1e-8);
+    assert_eq!(o.reason, Reason::Singular(Singularity::Column { column: 4 }));
 }
 
 #[test]
@@ -187,6 +221,52 @@ fn complex_and_functions() {
     assert_eq!(o.x, [declive::matrix::Complex64::new(2.0, 0.0)]);
 }
 
+/// Columns after the first are solved and refined together: each as one alone, with its own outcome.
+#[test]
+fn several_right_hand_sides_by_the_same_factors() {
+    let n = 90;
+    for (a, kind) in kinds(n) {
+        for (precision, devices) in
+            [(Precision::F64, host()), (Precision::F64, choice("D,D")), (Precision::Mixed, choice("D"))]
+        {
+            let mut b: Vec<f64> = (0..5).flat_map(|k| gallery::random_vector(n, k)).collect();
+            // small, and zero
+            b[n..2 * n].iter_mut().for_each(|v| *v *= 1e-60);
+            b[3 * n..4 * n].fill(0.0);
+            let (stop, mut x) = (Stop::default().with_rtol(1e-12), vec![0.5; 5 * n]);
+            let mut solver = Solver::new(a.clone(), &by_dense(precision, &devices)).unwrap();
+            let outcomes = solver.solve_columns(&b, &mut x, &stop, Control::default()).unwrap();
+            assert_eq!((outcomes.len(), solver.dense_factors().unwrap().kind), (5, kind));
+            for (k, (outcome, (b, x))) in outcomes.iter().zip(b.chunks(n).zip(x.chunks(n))).enumerate() {
+                let what = format!("column {k}, {kind}, {precision}, {devices}: {}", outcome.reason);
+                assert!(outcome.reason.converged(), "{what}");
+                assert_eq!(outcome.history.len() as u64, outcome.iterations + 1, "{what}");
+                if k == 3 {
+                    assert!(x.iter().all(|&x| x == 0.0), "{what}");
+                } else {
+                    assert!(outcome.iterations > 0 && relative_residual(&a, b, x) <= 1e-12, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// What single precision does not serve for goes on alone.
+#[test]
+fn a_column_for_which_the_factors_do_not_serve() {
+    let n = 12;
+    let a = full(n, |i, j| 1.0 / (i + j + 1) as f64);
+    let mut b = vec![1.0; 3 * n];
+    // of the first column, A e₁, single precision makes enough
+    b[..n].iter_mut().enumerate().for_each(|(i, b)| *b = 1.0 / (i + 1) as f64);
+    let mut x = vec![0.0; 3 * n];
+    let mut solver = Solver::new(a.clone(), &by_dense(Precision::Mixed, &choice("D"))).unwrap();
+    let outcomes = solver.solve_columns(&b, &mut x, &Stop::default().with_rtol(1e-6), Control::default()).unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.reason.converged()));
+    assert_eq!(solver.dense_factors().unwrap().precision, Precision::F64);
+    assert!(b.chunks(n).zip(x.chunks(n)).all(|(b, x)| relative_residual(&a, b, x) <= 1e-6));
+}
+
 /// An `array` file as a process solves it.
 #[test]
 fn an_array_file() {
@@ -246,7 +326,7 @@ fn bench_blas_has_products_and_factorisations() {
     assert_eq!(report["hosts"][0]["vectors"].as_array().unwrap().len(), 3);
     let all = report["factorisations"].as_array().unwrap();
     let kinds: Vec<&str> = all.iter().map(|one| one["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["lu", "cholesky", "lu", "cholesky"]);
+    assert_eq!(kinds, ["lu", "cholesky", "ldlt", "lu", "cholesky", "ldlt"]);
     let text = place.run("bench blas --size 64 --devices 0 --repeat 1 --products-only --precision f32").ok();
     assert!(text.contains("tuned") && text.contains("4,096 elements") && !text.contains("Factorisations"), "{text}");
     let refused = place.run("bench blas --precision mixed").ends(2);

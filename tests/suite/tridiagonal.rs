@@ -137,4 +137,12 @@ fn methods_of_systems_are_timed() {
     assert!(["pcr", "hybrid", "WRONG", "Notes"].iter().all(|part| !text.contains(part)), "{text}");
     assert_eq!(place.run("bench tridiagonal --systems 5").code, Some(2));
     run("--size 10 --precision mixed").fails(2, &["mixed"]);
+    let json = run("--systems 9 --size 132 --block 4 --layout interleaved --json").ends(0).json();
+    let entries = json["entries"].as_array().unwrap();
+    let devices: Vec<bool> = entries.iter().map(|entry| entry["device"] != Value::Null).collect();
+    assert_eq!((json["block"].as_u64(), devices), (Some(4), vec![false, true]));
+    assert!(entries.iter().all(|entry| entry["error"].as_f64().unwrap() < 1e-12 && entry["method"] == "thomas"));
+    let text = run("--systems 9 --size 40 --block 2").ok();
+    assert!(text.contains("Tridiagonal systems of blocks of 2 rows"), "{text}");
+    run("--size 10 --block 4").fails(2, &["--size 10 is no multiple of --block 4"]);
 }

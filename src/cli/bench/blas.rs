@@ -19,8 +19,8 @@ use crate::report::{distinct, in_flags};
 ///
 /// The product is C − A B with 128 columns of A, as in a factorisation: a work-item for each element without local memory, tiles with
 /// an element for each work-item, and the tiles that 'declive tune' found, or the usual ones. Vector updates, inner products and prefix sums have
-/// as many elements as the matrix. Then LU and Cholesky, on each device alone and
-/// on all together.
+/// as many elements as the matrix. Then LU, Cholesky and LDLᵀ, on each
+/// device alone and on all together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

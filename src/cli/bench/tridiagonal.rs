@@ -3,9 +3,10 @@
 use std::num::NonZeroU32;
 
 use declive::device::{Choice, Info, select};
+use declive::experiments::block_tridiagonal::BlockCase;
 use declive::experiments::tridiagonal::{Case, METHODS};
 use declive::solve::Precision;
-use declive::tridiagonal::{Layout, Shape};
+use declive::tridiagonal::{BlockShape, Layout, Shape};
 use declive::{Error, bandwidth};
 
 use crate::cli::exit::Exit;
@@ -33,6 +34,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     size: Option<NonZeroU32>,
 
+    /// Systems of blocks of so many rows, 2 to 8, in place of numbers, by elimination with blocks; five diagonals are blocks of 2
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u8).range(2..=8))]
+    block: Option<u8>,
+
     /// How they lie in memory: contiguous or interleaved
     #[arg(long, default_value = Layout::Contiguous.name())]
     layout: Layout,
@@ -58,9 +63,10 @@ const EXAMPLES: &str = "\
 Examples:
   declive bench tridiagonal
   declive bench tridiagonal --systems 65536 --size 128 --layout interleaved --devices gpu
+  declive bench tridiagonal --systems 65536 --size 128 --block 4
   declive bench tridiagonal --size 100000000 --json";
 
-/// Systems and their rows, if nothing is said.
+/// Systems and their rows, if nothing is said: the first two of blocks.
 const BATCHES: [[usize; 2]; 3] = [[4096, 1024], [65_536, 128], [1, 10_000_000]];
 
 /// Runs the command.
@@ -72,7 +78,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let screen = Screen::new(false);
     let selection = select(&args.devices, args.precision.needs_f64())?;
     let devices: Vec<Info> = distinct(selection.ranks.into_iter().flatten());
-    let mut report = Report::new(args.repeat.into(), args.precision, args.layout);
+    let order = args.block.map_or(1, usize::from);
+    let mut report = Report::new(args.repeat.into(), args.precision, (args.layout, order));
     report.notes.extend(selection.note.map(in_flags));
     for device in &devices {
         let _shown = screen.working(&format!("copying on {}", device.label()));
@@ -82,12 +89,16 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let batches = match args.size {
         Some(size) => vec![[args.systems.map_or(1, NonZeroU32::get) as usize, size.get() as usize]],
-        None => BATCHES.to_vec(),
+        None => BATCHES[..if args.block.is_some() { 2 } else { 3 }].to_vec(),
     };
     let mut exit = Exit::Success;
     for [systems, size] in batches {
         let shape = Shape::new(systems, size).with_layout(args.layout);
-        let measured = measure(shape, args.precision, &devices, args.repeat.into(), (screen, &mut report));
+        let (repeat, to) = (args.repeat.into(), (screen, &mut report));
+        let measured = match order {
+            1 => measure(shape, args.precision, &devices, repeat, to),
+            _ => measure_blocks((shape, order), args.precision, &devices, repeat, to),
+        };
         if let Err(error @ Error::Usage(_)) = measured {
             return Err(error.into());
         } else if let Err(error) = measured {
@@ -139,6 +150,41 @@ fn measure(
             }
         }
         case.keep_fastest(device, &found);
+    }
+    Ok(())
+}
+
+/// Systems of blocks on all devices, and on the host.
+fn measure_blocks(
+    (shape, order): (Shape, usize),
+    precision: Precision,
+    devices: &[Info],
+    repeat: usize,
+    (screen, report): (Screen, &mut Report),
+) -> Result<(), Error> {
+    let Shape { systems, size, layout, .. } = shape;
+    if !size.is_multiple_of(order) {
+        return Err(Error::Usage(format!(
+            "--size {size} is no multiple of --block {order}: systems have whole blocks"
+        )));
+    }
+    let batch = format!("{systems} systems of {size} rows in blocks of {order}");
+    let case = {
+        let _shown = screen.working(&batch);
+        BlockCase::new(BlockShape::new(systems, size / order, order).with_layout(layout), precision)?
+    };
+    let _shown = screen.working(&format!("{batch} on the host"));
+    report.entries.push(Entry::new(shape, None, case.on(None, repeat)?));
+    for (place, device) in devices.iter().enumerate() {
+        let _shown = screen.working(&format!("{batch} on {}", device.label()));
+        match case.on(Some(device), repeat) {
+            Ok(measured) => report.entries.push(Entry::new(shape, Some(&report.devices[place]), measured)),
+            // a device that is too small is left out
+            Err(error @ (Error::OutOfDeviceMemory { .. } | Error::TooManyElements { .. })) => {
+                report.notes.push(in_flags(format!("{batch}: {error}")));
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -36,10 +36,10 @@ pub struct Factorisation {
 }
 
 impl Factorisation {
-    /// Seconds with the matrix on its way there and back.
+    /// Seconds with the matrix on its way there and back, and butterflies before that.
     #[must_use]
     pub fn with_transfers(&self) -> f64 {
-        self.times.upload + self.times.factorise + self.download
+        self.times.transform + self.times.upload + self.times.factorise + self.download
     }
 
     /// The part of the factorisation that more devices would not shorten: what panels took.
@@ -62,7 +62,7 @@ pub fn gustafson(serial: f64, p: f64) -> f64 {
     serial + p * (1.0 - serial)
 }
 
-/// L U and L Lᵀ of a matrix of order n on these devices, by blocks of so many columns, at most 256, or without any on the host: the best of
+/// L U, L Lᵀ and L D Lᵀ of a matrix of order n on these devices, by blocks of so many columns, at most 256, or without any on the host: the best of
 /// `repeat` runs, or of those of five seconds.
 ///
 /// # Errors
@@ -74,10 +74,9 @@ pub fn factorisations(
     block: usize,
     repeat: usize,
 ) -> Result<Vec<Factorisation>> {
-    let both = [Kind::Lu, Kind::Cholesky];
     match precision.of_vectors() {
-        Precision::F64 => both.into_iter().map(|kind| one::<f64>(devices, n, kind, (block, repeat))).collect(),
-        _ => both.into_iter().map(|kind| one::<f32>(devices, n, kind, (block, repeat))).collect(),
+        Precision::F64 => Kind::ALL.iter().map(|&kind| one::<f64>(devices, n, kind, (block, repeat))).collect(),
+        _ => Kind::ALL.iter().map(|&kind| one::<f32>(devices, n, kind, (block, repeat))).collect(),
     }
 }
 
@@ -118,7 +117,7 @@ fn one<T: Element + Real>(
     best.ok_or_else(|| crate::error::Error::Usage("nothing was measured".into()))
 }
 
-/// Symmetric, and definite by its diagonal; the pivots of L U are elsewhere.
+/// Symmetric, definite for Cholesky by its diagonal, which for L D Lᵀ has both signs; the pivots of L U are elsewhere.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
@@ -126,7 +125,11 @@ pub(crate) fn matrix<T: Element>(kind: Kind, n: usize) -> Result<Matrix<T>> {
     Matrix::from_fn(n, |i, j| {
         let (low, high) = (i.min(j), i.max(j));
         let value = ((low * 7919 + high * 104_729) % 1009) as f64 / 1009.0 - 0.5;
-        T::from_f64(if i == j && kind == Kind::Cholesky { n as f64 } else { value })
+        T::from_f64(match kind {
+            Kind::Cholesky if i == j => n as f64,
+            Kind::Ldlt if i == j => [n as f64, -(n as f64)][i % 2],
+            _ => value,
+        })
     })
 }
 

@@ -55,11 +55,16 @@ fn dense_rows_are_turned_into_columns() {
             DeviceVec::from_slice(ctx, &vec![-1.0; rows * cols], "a test array").unwrap(),
         );
         let (from, to) = (Block { array: &on_x, at: 0, ld: 30 }, Block { array: &on_y, at: 0, ld: rows });
-        kernels.mirror(ctx, [rows, cols], lower, from, to).unwrap();
         let places = [4, 5, 6, 10, 11, 12, 16, 17];
-        let expected: Vec<f32> =
-            places.iter().flat_map(|row| (0..rows).map(|i| x[row + 30 * i]).collect::<Vec<_>>()).collect();
-        assert_eq!(read(ctx, &on_y), expected);
+        for has_diagonal in [false, true] {
+            kernels.mirror(ctx, [rows, cols], (lower, has_diagonal), from, to).unwrap();
+            let factor = |i: usize| if has_diagonal { x[i + 30 * i] } else { 1.0 };
+            let expected: Vec<f32> = places
+                .iter()
+                .flat_map(|row| (0..rows).map(|i| factor(i) * x[row + 30 * i]).collect::<Vec<_>>())
+                .collect();
+            assert_eq!(read(ctx, &on_y), expected);
+        }
     });
 }
 
