@@ -328,6 +328,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_on_a_device() {
+        for n in [1, 127, 129] {
+            let (operator, a) = line(n, 1);
+            let b = vec![1.0; n];
+            let setup = Setup::default().with_devices("0".parse().unwrap()).with_method(Method::CgTextbook);
+            let mut solver = OperatorSolver::new(operator, &setup).unwrap();
+            let outcome = solver.solve(&b, None, &Stop::default(), Control::default()).unwrap();
+            assert!(outcome.reason.converged() && crate::verify::residual(&a, &b, &outcome.x).relative_2 <= 1.1e-8);
+        }
+    }
+
     /// Without a word about what rows need, they need all.
     #[test]
     fn all_columns_are_there_by_default() {

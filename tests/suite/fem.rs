@@ -194,3 +194,29 @@ fn what_ends_otherwise() {
     assert_eq!(place.names(), before);
     place.run_without_opencl("fem square.toml --devices gpu").ends(3);
 }
+
+/// With the matrix and without, on one rank and two: the same field.
+#[test]
+fn fields_do_not_depend_on_the_operator() {
+    let place = Place::new();
+    for problem in ["plate", "wall"] {
+        let run = |options: &str| json(place.run(&format!("fem {DATA}/{problem}.toml --rtol 1e-11 --json {options}")));
+        let reference = run("--operator assembled --method direct --devices host");
+        assert!(reference["entries"].as_u64().unwrap() > 0 && reference["operator"] == "assembled");
+        for options in [
+            "--operator by-node --method cg --devices 0",
+            "--operator coloured --method cg --devices 0,host",
+            "--operator by-node --method cg --precond chebyshev --devices 0,0",
+        ] {
+            let report = run(options);
+            assert_eq!((&report["converged"], &report["entries"]), (&true.into(), &Value::Null), "{options}");
+            close(&report["energy"], reference["energy"].as_f64().unwrap(), 1e-6);
+            let [found, expected] =
+                [&report, &reference].map(|report| report["reactions"][0]["total"].as_f64().unwrap());
+            assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1e-9), "{options}: {found:e}, {expected:e}");
+        }
+    }
+    let error = place.run(&format!("fem {DATA}/wall.toml --operator by-node --write-system s"));
+    error.misused(&["--write-system", "by-node"]);
+    place.run(&format!("fem {DATA}/wall.toml --operator none")).misused(&["none", "assembled, by-node, coloured"]);
+}

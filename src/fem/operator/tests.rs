@@ -264,8 +264,12 @@ fn blocks_of_any_size() {
     for count in [1, 31, 32, 33, 64, 65, 200] {
         let mesh = Mesh::unit_square([count, 1]).unwrap();
         let problem = problem(&mesh, false);
-        let operator = problem.operator().unwrap().0;
-        check_on_device::<f64>(&operator, &problem.assemble().unwrap().matrix, None, &format!("{count} squares"));
+        let (operator, matrix) = (problem.operator().unwrap().0, problem.assemble().unwrap().matrix);
+        check_on_device::<f64>(&operator, &matrix, None, &format!("{count} squares"));
+        if count < 64 {
+            let coloured = operator.with_summation(Summation::Coloured);
+            check_on_device::<f64>(&coloured, &matrix, None, &format!("{count} squares by colours"));
+        }
     }
     let mesh = Mesh::unit_cube([4, 4, 4]).unwrap();
     let rank = RankNodes::new(&mesh, 0..mesh.points().len());
