@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::cell::Cell;
+use rayon::prelude::*;
+
+use super::cell::{Cell, Point};
 use super::local::Geometry;
 use crate::error::{Error, Result};
 
@@ -93,8 +95,18 @@ impl Mesh {
             region_names: elements.names,
             side_names: boundary.names,
         };
-        (0..mesh.len()).try_for_each(|element| mesh.check_volume(element, Numbers::of(&numbers.elements, element)))?;
+        let places = cell.points();
+        let check = |element| mesh.check_volume(element, &places, Numbers::of(&numbers.elements, element));
+        let wrong = (0..mesh.len()).into_par_iter().map(check).find_first(Result::is_err);
+        wrong.unwrap_or(Ok(()))?;
         Ok(mesh)
+    }
+
+    /// The same in another order: no place is new.
+    pub(super) fn renumbered(&self, points: Vec<[f64; 3]>, elements: Parts, boundary: Parts) -> Self {
+        let (nodes, regions, facets, sides) = (elements.nodes, elements.groups, boundary.nodes, boundary.groups);
+        let (region_names, side_names) = (self.region_names.clone(), self.side_names.clone());
+        Self { cell: self.cell, points, nodes, regions, facets, sides, region_names, side_names }
     }
 
     /// The same with its nodes elsewhere.
@@ -108,7 +120,7 @@ impl Mesh {
     }
 
     /// The element has a volume, and its corners go round as they should.
-    fn check_volume(&self, element: usize, number: u64) -> Result<()> {
+    fn check_volume(&self, element: usize, places: &[Point], number: u64) -> Result<()> {
         let corners = self.corners(element);
         let size = (0..3).map(|k| {
             let of = |pick: fn(f64, f64) -> f64| corners.iter().map(|point| point[k]).reduce(pick).unwrap_or(0.0);
@@ -116,8 +128,8 @@ impl Mesh {
         });
         let size = size.fold(0.0, f64::max);
         let least = 1e-14 * size.powi(self.cell.dimensions() as i32);
-        for point in self.cell.points() {
-            let volume = Geometry::of(self, element, &point).determinant;
+        for point in places {
+            let volume = Geometry::of(self, element, point).determinant;
             let what = if volume.abs() <= least || volume.is_nan() {
                 "has no volume"
             } else if volume < 0.0 {

@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 
 use super::mesh::{Mesh, Parts};
-use crate::error::Result;
 
 /// Bits of a coordinate on the curve.
 const BITS: u32 = 20;
@@ -14,10 +13,8 @@ impl Mesh {
     /// there. O(n log n).
     ///
     /// J. Skilling, "Programming the Hilbert curve", AIP Conf. Proc. 707 (2004), doi 10.1063/1.1751381.
-    ///
-    /// # Errors
-    /// None that the mesh has not had.
-    pub fn ordered(&self) -> Result<(Self, Vec<u32>)> {
+    #[must_use]
+    pub fn ordered(&self) -> (Self, Vec<u32>) {
         let (points, dimensions) = (self.points(), self.cell().dimensions());
         let bound = |start: f64, of: fn(f64, f64) -> f64, k: usize| points.iter().fold(start, |best, p| of(best, p[k]));
         let low: [f64; 3] = std::array::from_fn(|k| bound(f64::INFINITY, f64::min, k));
@@ -55,7 +52,7 @@ impl Mesh {
             }
         }
         let points = former.iter().map(|&node| points[node as usize]).collect();
-        Ok((Self::new(self.cell(), points, elements, boundary)?, former))
+        (self.renumbered(points, elements, boundary), former)
     }
 }
 
@@ -115,7 +112,7 @@ mod tests {
     #[test]
     fn it_is_the_same_mesh() {
         for mesh in [Mesh::unit_square([5, 3]).unwrap().second_order(), Mesh::unit_cube([3, 2, 4]).unwrap()] {
-            let (ordered, former) = mesh.ordered().unwrap();
+            let (ordered, former) = mesh.ordered();
             assert_eq!([ordered.len(), ordered.points().len()], [mesh.len(), mesh.points().len()]);
             assert!(ordered.points().iter().zip(&former).all(|(p, &node)| *p == mesh.points()[node as usize]));
             let elements = |mesh: &Mesh, name: &dyn Fn(u32) -> u32| {
@@ -143,9 +140,9 @@ mod tests {
             (0..mesh.len()).filter(is_cut).count()
         };
         // a quarter of the square: 2 x 32 squares along its border, or 64 in rows
-        assert!(halves(&mesh.ordered().unwrap().0) < 150, "{}", halves(&mesh.ordered().unwrap().0));
+        assert!(halves(&mesh.ordered().0) < 150, "{}", halves(&mesh.ordered().0));
         // and elements in blocks of 128, of 64 squares, have few nodes
-        let (ordered, _) = mesh.ordered().unwrap();
+        let (ordered, _) = mesh.ordered();
         let nodes = |first: usize| {
             let mut nodes: Vec<u32> =
                 (first..first + 128).flat_map(|element| ordered.element(element)).copied().collect();

@@ -78,7 +78,7 @@ pub(super) fn solve_by_elements(
 ) -> Result<Solved, Failure> {
     let (setup, stop) = wanted(args);
     let preparing = Instant::now();
-    let (ordered, former) = mesh.ordered()?;
+    let (ordered, former) = mesh.ordered();
     let problem = plan.problem(&ordered)?;
     let (operator, mut rhs) = problem.operator()?;
     let mut solver = {

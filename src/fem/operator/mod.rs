@@ -49,7 +49,7 @@ named! {
 /// use declive::{OperatorSolver, Setup, Stop};
 ///
 /// # fn main() -> declive::Result<()> {
-/// let (mesh, _) = Mesh::unit_cube([4, 4, 4])?.second_order().ordered()?;
+/// let (mesh, _) = Mesh::unit_cube([4, 4, 4])?.second_order().ordered();
 /// let problem = Problem::new(&mesh, Physics::Diffusion { conductivity: vec![1.0] })?
 ///     .with_condition("left", Condition::Value { component: 0, value: Box::new(|_| 0.0) })?
 ///     .with_condition("right", Condition::Value { component: 0, value: Box::new(|_| 1.0) })?;
