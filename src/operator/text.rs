@@ -205,7 +205,7 @@ impl<'a, T: Real> ProductsIn<'a, T> for DeviceOperator<'a> {
         let memory = self.arrays.iter().map(of_array).sum::<usize>() + 4 * own.halo.len();
         let halo = if own.halo.is_empty() { &[0][..] } else { &own.halo };
         let rows = Arc::new(OwnTextRows {
-            program: program(&self.text, &names, scale.is_some(), ctx.info().max_work_group as usize),
+            program: program(&self.text, &names, scale.is_some(), ctx.info().max_work_group),
             sizes: [self.n, own.rows.start, own.rows.len(), own.halo.len()].map(|size| size as u32),
             halo: DeviceVec::from_slice(ctx, halo, what)?,
             scale: DeviceVec::from_slice(ctx, &not_empty(scale.unwrap_or(&[]).into()), "the scaling")?,

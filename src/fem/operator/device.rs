@@ -59,9 +59,8 @@ pub(super) fn rows<T: Real>(
             + 4 * most_nodes(size, nodes, cell.dimensions())
             + 4096 // what sums of a group need
     };
-    let fits = |size: &&usize| {
-        local(**size) as u64 <= ctx.info().local_memory_bytes && **size <= ctx.info().max_work_group as usize
-    };
+    let fits =
+        |size: &&usize| local(**size) as u64 <= ctx.info().local_memory_bytes && **size <= ctx.info().max_work_group;
     let size = match operator.summation {
         Summation::ByNode => *BLOCK_SIZES.iter().find(fits).ok_or_else(|| {
             let info = ctx.info();
@@ -71,7 +70,7 @@ pub(super) fn rows<T: Real>(
                 info.local_memory_bytes
             ))
         })?,
-        Summation::Coloured => BLOCK_SIZES[0].min(ctx.info().max_work_group as usize),
+        Summation::Coloured => BLOCK_SIZES[0].min(ctx.info().max_work_group),
     };
     let coordinates = Coordinates::of::<T>(operator, &rank);
     let elements = Elements {
