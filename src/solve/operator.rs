@@ -43,11 +43,11 @@ impl fmt::Debug for OperatorSolver<'_> {
 
 impl<'a> OperatorSolver<'a> {
     /// Makes `a` ready. Of `setup`, the method, the preconditioner and `assume_symmetric` count, and for operators of devices these, their
-    /// shares and the precision. `jacobi` needs the diagonal: that of a function, [`HostOperator::with_diagonal`], and without it is as
+    /// shares and the precision. `jacobi` needs the diagonal: that of a function, [`HostOperator::with_diagonal`](crate::HostOperator::with_diagonal), and without it is as
     /// `none`. Unless the symmetry is to be assumed, two products of a function with random vectors test it, and that all elements are set;
     /// parts of A − Aᵀ below some 10⁻⁶ of A are not seen.
     ///
-    /// With [`Choice::Auto`], elements go to one GPU for each 4 million rows, the processor with OpenCL if there is none, or the host.
+    /// With [`Choice::Auto`](crate::device::Choice::Auto), elements go to one GPU for each 4 million rows, the processor with OpenCL if there is none, or the host.
     ///
     /// # Errors
     /// [`Error::OperatorNotSymmetric`]; [`Error::NotFinite`] for products and the diagonal; [`Error::SizeMismatch`] for the latter; [`Error::Usage`] for
