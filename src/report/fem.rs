@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use declive::Outcome;
-use declive::fem::{Kind, Mesh, Plan, Probe, Problem, Reaction, Sample, Stress, von_mises};
+use declive::fem::{ColouringFacts, Kind, Mesh, Plan, Probe, Problem, Reaction, Sample, Stress, von_mises};
 use declive::solve::{Method, Precision, Precond};
 use serde::Serialize;
 
@@ -28,6 +28,8 @@ pub(crate) struct Report {
     /// Of the matrix.
     entries: Option<usize>,
     operator: String,
+    /// Of elements, if it goes by them.
+    colours: Option<ColouringFacts>,
     method: Method,
     precond: Precond,
     precision: Precision,
@@ -107,6 +109,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) problem: &'a Problem<'a>,
     pub(crate) entries: Option<usize>,
     pub(crate) operator: String,
+    pub(crate) colours: Option<ColouringFacts>,
     pub(crate) known: usize,
     pub(crate) solution: Solution,
     pub(crate) outcome: &'a Outcome,
@@ -178,6 +181,7 @@ impl Report {
             known: facts.known,
             entries: facts.entries,
             operator: facts.operator,
+            colours: facts.colours,
             method: facts.method,
             precond: facts.precond,
             precision: facts.precision,
@@ -216,6 +220,10 @@ impl Report {
             |entries| format!("{} of the matrix", plural(entries, "entry")),
         );
         all.push(("unknowns", format!("{unknowns}, of which {known} are known; {entries}")));
+        all.extend(self.colours.map(|ColouringFacts { colours, smallest, largest, least, .. }| {
+            let sizes = format!("{} to {} elements", count(smallest), count(largest));
+            ("colours", format!("{colours} of {sizes}, where {least} elements share a node"))
+        }));
         all
     }
 

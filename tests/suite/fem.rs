@@ -211,6 +211,8 @@ fn fields_do_not_depend_on_the_operator() {
             let report = run(options);
             assert_eq!((&report["converged"], &report["entries"]), (&true.into(), &Value::Null), "{options}");
             close(&report["energy"], reference["energy"].as_f64().unwrap(), 1e-6);
+            let colours = report["colours"]["colours"].as_u64();
+            assert_eq!(colours.is_some_and(|colours| colours > 4), options.contains("coloured"), "{options}");
             let [found, expected] =
                 [&report, &reference].map(|report| report["reactions"][0]["total"].as_f64().unwrap());
             assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1e-9), "{options}: {found:e}, {expected:e}");

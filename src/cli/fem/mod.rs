@@ -97,6 +97,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         problem: &problem,
         entries: system.as_ref().map(|system| system.matrix.nnz()),
         operator: operator.to_string(),
+        colours: solved.colours,
         known: solved.known,
         solution,
         outcome: &solved.outcome,

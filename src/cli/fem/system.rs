@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use declive::fem::{Mesh, Plan, Problem, Summation, System};
+use declive::fem::{Colouring, ColouringFacts, Mesh, Plan, Problem, Summation, System};
 use declive::solve::{Control, Method, NearNull, Precond, Progress, Setup, Stop};
 use declive::{OperatorSolver, Outcome, Solver};
 
@@ -22,6 +22,8 @@ pub(super) struct Solved {
     pub(super) devices: Vec<String>,
     pub(super) note: Option<String>,
     pub(super) prepare: Duration,
+    /// Of elements, if products go by them.
+    pub(super) colours: Option<ColouringFacts>,
 }
 
 /// Solves by an assembled matrix.
@@ -63,6 +65,7 @@ pub(super) fn solve(
         note: solver.note().map(String::from),
         known: known.iter().flatten().count(),
         prepare,
+        colours: None,
         outcome,
     })
 }
@@ -110,6 +113,7 @@ pub(super) fn solve_by_elements(
         note: None,
         known: known.iter().flatten().count(),
         prepare,
+        colours: (summation == Summation::Coloured).then(|| Colouring::of(&ordered).facts(&ordered)),
         outcome: outcome.map_x(as_given),
     })
 }
