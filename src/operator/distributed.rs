@@ -11,7 +11,6 @@ use crate::backend::host::{HostBackend, dot};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::Context;
 use crate::error::Result;
-use crate::kernels::Tuning;
 use crate::partition::HaloPlan;
 use crate::real::Real;
 use crate::verify::{self, Residual};
@@ -44,13 +43,7 @@ pub(crate) trait ProductsIn<'a, T: Real> {
     ///
     /// # Errors
     /// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory), and what else a device may fail with.
-    fn on_device(
-        &self,
-        ctx: &Context,
-        tuning: &Tuning,
-        own: &OwnRows,
-        scale: Option<&[T]>,
-    ) -> Result<(DeviceRows<T>, u64)>;
+    fn on_device(&self, ctx: &Context, own: &OwnRows, scale: Option<&[T]>) -> Result<(DeviceRows<T>, u64)>;
 }
 
 /// Rows on the host.

@@ -11,8 +11,8 @@ use super::device_rows::DeviceRows;
 use super::distributed::{Distributed, HostRows, OwnRows, ProductsIn};
 use crate::device::{Context, DeviceVec};
 use crate::error::{Error, Result};
+use crate::kernels::MAX_COUNT;
 use crate::kernels::own_rows::{OwnArray, OwnTextRows, program};
-use crate::kernels::{MAX_COUNT, Tuning};
 use crate::real::Real;
 
 /// Rows that are worth a thread's while.
@@ -182,7 +182,7 @@ impl<'a, T: Real> ProductsIn<'a, T> for DeviceOperator<'a> {
         Box::new(TextRows { own: own.clone(), on_host: Arc::clone(&self.on_host), x: Vec::new() })
     }
 
-    fn on_device(&self, ctx: &Context, _: &Tuning, own: &OwnRows, scale: Option<&[T]>) -> Result<(DeviceRows<T>, u64)> {
+    fn on_device(&self, ctx: &Context, own: &OwnRows, scale: Option<&[T]>) -> Result<(DeviceRows<T>, u64)> {
         let what = "arrays of the operator";
         let not_empty = |values: Cow<'_, [T]>| if values.is_empty() { vec![T::default()] } else { values.into_owned() };
         let upload = |(_, array): &(String, Array)| -> Result<OwnArray<T>> {

@@ -10,7 +10,6 @@ use super::{ElementOperator, Summation};
 use crate::device::{Context, DeviceVec, Kind};
 use crate::error::{Error, Result};
 use crate::fem::colour::Colouring;
-use crate::kernels::Tuning;
 use crate::kernels::elements::{
     BlockRows, Blocks, ColourRows, ColourStep, Colours, Elements, Fixed, HEAD, NODE_BITS, Places, SharedRows, Springs,
 };
@@ -48,7 +47,6 @@ impl ElementOperator<'_> {
 pub(super) fn rows<T: Real>(
     operator: &ElementOperator<'_>,
     ctx: &Context,
-    _tuning: &Tuning,
     own: &OwnRows,
     scale: Option<&[T]>,
 ) -> Result<(DeviceRows<T>, u64)> {

@@ -23,7 +23,6 @@ use super::local::Physics;
 use super::mesh::Mesh;
 use crate::device::Context;
 use crate::error::{Error, Result};
-use crate::kernels::Tuning;
 use crate::kernels::elements::NODE_BITS;
 use crate::named::named;
 use crate::operator::device_rows::DeviceRows;
@@ -97,11 +96,17 @@ impl<'a> Problem<'a> {
     /// The matrix by its elements, and the right-hand side, with known values in their places. A byte a node, beside what ranks take.
     ///
     /// # Errors
-    /// [`Error::Usage`] for more nodes than 2²⁹; [`Error::NotFinite`] for a function without a value.
+    /// [`Error::Usage`] for more nodes than 2²⁹, nodes of all elements than 2³², or regions than 2¹⁶; [`Error::NotFinite`] for a function without a value.
     pub fn operator(&self) -> Result<(ElementOperator<'a>, Vec<f64>)> {
         let (mesh, physics, b) = (self.mesh, &self.physics, self.unknowns());
         if mesh.points().len() >= 1 << NODE_BITS {
             return Err(Error::Usage(format!("{} nodes are more than products by elements take", mesh.points().len())));
+        }
+        let [regions, places] = [mesh.region_names().len(), mesh.len().saturating_mul(mesh.cell().nodes())];
+        if regions > 1 << 16 || places > u32::MAX as usize {
+            let elements = mesh.len();
+            let message = format!("{elements} elements in {regions} regions are more than products by elements take");
+            return Err(Error::Usage(message));
         }
         let values = self.known_values();
         let is_known = |node: usize| (0..b).map(|a| u8::from(values[b * node + a].is_some()) << a).sum();
@@ -293,14 +298,8 @@ impl<'a, T: Real> ProductsIn<'a, T> for ElementOperator<'a> {
         by_shape!(self, host_rows[T,](own))
     }
 
-    fn on_device(
-        &self,
-        ctx: &Context,
-        tuning: &Tuning,
-        own: &OwnRows,
-        scale: Option<&[T]>,
-    ) -> Result<(DeviceRows<T>, u64)> {
-        device::rows(self, ctx, tuning, own, scale)
+    fn on_device(&self, ctx: &Context, own: &OwnRows, scale: Option<&[T]>) -> Result<(DeviceRows<T>, u64)> {
+        device::rows(self, ctx, own, scale)
     }
 }
 

@@ -6,8 +6,8 @@ use crate::backend::opencl::OpenClBackend;
 use crate::backend::{Backend, LinearOperator};
 use crate::comm::Alone;
 use crate::device::list;
-use crate::fem::{Condition, System};
-use crate::kernels::{Kernels, Shape};
+use crate::fem::{Condition, Parts, System};
+use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::Method;
 use crate::operator::Exchange;
 use crate::operator::opencl::DeviceBlock;
@@ -102,7 +102,7 @@ fn on_device<T: Real>(operator: &ElementOperator<'_>, scale: Option<&[T]>, x: &[
     let kernels = Kernels::<T, f64>::build(&ctx, Tuning::default_for(&device, Shape::of(&device))).unwrap();
     let n = operator.order();
     let backend = OpenClBackend::new(Arc::clone(&ctx), kernels, n, Box::new(Alone::default())).unwrap();
-    let rows = operator.on_device(&ctx, &backend.kernels.tuning, &all_rows(n), scale).unwrap();
+    let rows = operator.on_device(&ctx, &all_rows(n), scale).unwrap();
     let block = DeviceBlock::of_operator(&ctx, rows, n, (&HaloPlan::default(), Exchange::HostStaged)).unwrap();
     let mut v = [(); 3].map(|()| backend.vector(0, "a vector").unwrap());
     backend.write(x, &mut v[0]).unwrap();
@@ -285,4 +285,14 @@ fn blocks_of_any_size() {
         slots.sort_unstable();
         assert_eq!(slots, (0..lists.sum_ends.last().copied().unwrap_or(0)).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn what_has_no_room_in_lists_is_refused() {
+    let names: Vec<String> = (0..=1 << 16).map(|k| format!("region {k}")).collect();
+    let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
+    let elements = Parts { nodes: vec![0, 1, 2], groups: vec![1 << 16], names };
+    let mesh = Mesh::new(Cell::Triangle3, points, elements, Parts::default()).unwrap();
+    let error = Problem::new(&mesh, physics(&mesh, false)).unwrap().operator().err().unwrap().to_string();
+    assert!(error.contains("1 elements in 65537 regions"), "{error}");
 }

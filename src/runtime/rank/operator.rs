@@ -156,7 +156,7 @@ fn device_rows<'a, T: Real, A: Real>(
     let own = job.own.rows.len();
     let backend = OpenClBackend::new(ctx, kernels, own, Box::new(Alone::default()))?;
     let scale = scale_of::<T>(plan, &job.own);
-    let rows = a.on_device(&backend.ctx, &backend.kernels.tuning, &job.own, scale.as_deref())?;
+    let rows = a.on_device(&backend.ctx, &job.own, scale.as_deref())?;
     let block = DeviceBlock::of_operator(&backend.ctx, rows, own, (&job.halo, plan.exchange))?;
     block.compile(&backend.ctx, &backend.kernels)?;
     Ok((backend, block))
