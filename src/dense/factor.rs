@@ -148,15 +148,26 @@ impl<T: Element> Factor<T> {
     /// # Errors
     /// [`Error::OutOfMemory`]; a failing device.
     pub fn condition(&self) -> Result<f64> {
-        let copied;
-        let host = match &self.place {
-            Place::Host(host) => host,
-            Place::Devices(devices) => {
-                copied = devices.on_host()?;
-                &copied
-            }
-        };
-        Ok(self.norm_1 * condition::inverse_norm_1(self.n, host))
+        Ok(self.norm_1 * self.by_host(|host| condition::inverse_norm_1(self.n, host))?)
+    }
+
+    /// The column of A, counted from 1, that has the smallest pivot, if that is no more than rounding can leave where there is none: n u ‖A‖₁
+    /// with the unit u of the factors' precision. Factors of devices are copied to the host for it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; a failing device.
+    pub fn column_without_pivot(&self) -> Result<Option<usize>> {
+        let unit = if size_of::<T>() == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+        let least = self.by_host(Host::least_pivot)?;
+        Ok(least.filter(|(_, size)| *size <= self.n as f64 * unit * self.norm_1).map(|(column, _)| column + 1))
+    }
+
+    /// Something of the factors on the host, where those of devices are copied to.
+    fn by_host<R>(&self, look: impl FnOnce(&Host<T>) -> R) -> Result<R> {
+        Ok(match &self.place {
+            Place::Host(host) => look(host),
+            Place::Devices(devices) => look(&devices.on_host()?),
+        })
     }
 
     /// The factors by columns: L and U, or L and D or Lᵀ; of [`Kind::Ldlt`] on devices L and D Lᵀ, those of Uᵀ A U.
@@ -164,10 +175,7 @@ impl<T: Element> Factor<T> {
     /// # Errors
     /// [`Error::OutOfMemory`]; a failing device.
     pub fn values(&self) -> Result<Vec<T>> {
-        Ok(match &self.place {
-            Place::Host(host) => host.values().to_vec(),
-            Place::Devices(devices) => devices.on_host()?.values().to_vec(),
-        })
+        self.by_host(|host| host.values().to_vec())
     }
 }
 

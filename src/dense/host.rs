@@ -74,6 +74,32 @@ impl<T: Element> Host<T> {
         &self.values
     }
 
+    /// The column of A, counted from 0, with the smallest pivot, and its size, or that of both of a block of order 2; none of a matrix that was
+    /// transformed, whose columns are not those of A.
+    pub(super) fn least_pivot(&self) -> Option<(usize, f64)> {
+        if self.butterflies.is_some() {
+            return None;
+        }
+        let diagonal = |k: usize| self.values[k + k * self.n].to_f64();
+        let below = |k: usize| self.below.get(k).map_or(0.0, |below| below.to_f64());
+        let size = |k: usize| match self.kind {
+            Kind::Lu => diagonal(k).abs(),
+            Kind::Cholesky => diagonal(k) * diagonal(k),
+            // of a block of order 2, |det D| / ‖D‖∞
+            Kind::Ldlt => {
+                let first = if k > 0 && below(k - 1) != 0.0 { k - 1 } else { k };
+                let beside = below(first);
+                if beside == 0.0 {
+                    return diagonal(k).abs();
+                }
+                let [a, b] = [diagonal(first), diagonal(first + 1)];
+                (a * b - beside * beside).abs() / (a.abs().max(b.abs()) + beside.abs())
+            }
+        };
+        let column = |k: usize| if self.kind == Kind::Ldlt { self.rows[k] } else { k };
+        (0..self.n).map(|k| (column(k), size(k))).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// x = A⁻¹ b in place, column by column.
     pub(super) fn solve(&self, x: &mut [T]) {
         let n = self.n;

@@ -442,3 +442,37 @@ proptest! {
         prop_assert!(backward_error(&a, &b, &x) < 1e-13);
     }
 }
+
+/// A column that is twice another one, or the sum of two: what rounding leaves of it is named, whatever the factors.
+#[test]
+fn columns_that_depend_on_others_are_named() {
+    let n = 60;
+    let element = |i: usize, j: usize| ((i * 37 + j * 101 + i * j * 7) % 97) as f64 / 97.0 - 0.5;
+    let bad = 41;
+    let dependent = move |i: usize, j: usize| match j {
+        41 => 0.7 * element(i, 5) + 0.3 * element(i, 20),
+        _ => element(i, j),
+    };
+    // of low rank but for the first rows and columns, and symmetric
+    let symmetric = move |i: usize, j: usize| {
+        let of = |k: usize| if k == bad { [5, 5] } else { [k, k] };
+        let [[i, _], [j, _]] = [of(i), of(j)];
+        element(i.min(j), i.max(j))
+    };
+    let device = list().devices.remove(0);
+    for devices in [vec![], vec![device.clone()], vec![device.clone(), device]] {
+        let lu = Factor::<f64>::on(Matrix::from_fn(n, dependent).unwrap(), Kind::Lu, &devices, 16);
+        match lu {
+            Ok(factor) => assert_eq!(factor.column_without_pivot().unwrap(), Some(bad + 1)),
+            Err(Error::SingularMatrix { column, .. }) => assert_eq!(column, bad + 1),
+            Err(e) => panic!("{e}"),
+        }
+        let regular = Factor::<f64>::on(Matrix::from_fn(n, element).unwrap(), Kind::Lu, &devices, 16).unwrap();
+        assert_eq!(regular.column_without_pivot().unwrap(), None);
+    }
+    match Factor::<f64>::on(Matrix::from_fn(n, symmetric).unwrap(), Kind::Ldlt, &[], 16) {
+        Ok(factor) => assert!([Some(6), Some(bad + 1)].contains(&factor.column_without_pivot().unwrap())),
+        Err(Error::SingularMatrix { column, .. }) => assert!([6, bad + 1].contains(&column)),
+        Err(e) => panic!("{e}"),
+    }
+}

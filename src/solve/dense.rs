@@ -130,6 +130,14 @@ impl Made {
         }
     }
 
+    fn column_without_pivot(&self) -> Result<Option<usize>> {
+        match self {
+            Self::Double(factor) => factor.column_without_pivot(),
+            Self::Single(factor) => factor.column_without_pivot(),
+            Self::Singular(column) => Ok(Some(*column)),
+        }
+    }
+
     fn condition(&self) -> Result<Option<f64>> {
         match self {
             Self::Double(factor) => factor.condition().map(Some),
@@ -243,14 +251,11 @@ impl Dense {
         let solving = stage("solve");
         let is_over = || reason_to_end(stop, &control, begin);
         let first = verify::residual(a, b, x);
-        let (mut steps, mut late, mut failure) = (0, None, Reason::Stagnation);
+        let (mut steps, mut late) = (0, None);
         loop {
             late = self.complete(a, is_over)?.or(late);
             let Some(Stage::Made(made)) = &mut self.stage else { break };
             steps += made.solve(a, b, x)?.map_or(0, |refinement| refinement.steps as u64);
-            if let Made::Singular(column) = made {
-                failure = Reason::Singular(Singularity::Column { column: *column });
-            }
             let is_single = self.precision == Precision::Mixed && !matches!(made, Made::Double(_));
             let is_without_pivots = made.may_need_pivots();
             if !is_single && !is_without_pivots {
@@ -280,7 +285,12 @@ impl Dense {
         let reason = match (late, stop.met(&residual)) {
             (Some(Reason::Interrupted), _) => Reason::Interrupted,
             (_, Some(criterion)) => Reason::Converged(criterion),
-            (late, None) => late.unwrap_or(failure),
+            (Some(late), None) => late,
+            (None, None) => {
+                let made = if let Some(Stage::Made(made)) = &self.stage { Some(made) } else { None };
+                let column = made.map(Made::column_without_pivot).transpose()?.flatten();
+                column.map_or(Reason::Stagnation, |column| Reason::Singular(Singularity::Column { column }))
+            }
         };
         Ok((reason, residual))
     }
