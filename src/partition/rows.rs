@@ -51,7 +51,9 @@ pub(crate) fn row_ranges_of(n: usize, cost_before: impl Fn(usize) -> usize, shar
     let whole: f64 = shares.iter().sum();
     assert!(whole > 0.0 && whole.is_finite(), "there must be a share above 0 in {shares:?}");
     let cut = |before: f64| {
-        let target = (cost_before(n) as f64 * before / whole) as usize;
+        // of all shares, the product and the quotient need not give all
+        let all = cost_before(n);
+        let target = if before < whole { (all as f64 * before / whole) as usize } else { all };
         // the first row with cost_before(row) >= target
         let (mut low, mut high) = (0, n);
         while low < high {
@@ -82,6 +84,19 @@ mod tests {
             assert_eq!((ranges[0].start, ranges[parts - 1].end), (0, n));
             assert!(ranges.windows(2).all(|w| w[0].end == w[1].start));
             assert!(ranges.iter().all(|r| r.len().abs_diff(n / parts) <= 1), "{ranges:?}");
+        }
+    }
+
+    /// 30 w / w may be less than 30.
+    #[test]
+    fn no_row_is_lost_to_rounding() {
+        for k in 1..2000 {
+            let shares = [1e9 / f64::from(k), 3e7 + f64::from(k).sqrt(), f64::from(k % 3)];
+            for n in [1, 30, 31, 12_345] {
+                let ranges = row_ranges_of(n, |row| row, &shares);
+                assert_eq!((ranges[0].start, ranges[2].end), (0, n), "{shares:?}");
+                assert!(ranges.windows(2).all(|w| w[0].end == w[1].start), "{ranges:?}");
+            }
         }
     }
 
