@@ -61,7 +61,7 @@ impl Board {
         Ok(self.comm.gather(own)?.into_iter().sum())
     }
 
-    /// This rank comes no more: others don't wait for it.
+    /// This rank comes no more: others don't wait for it. Nor do they for one whose board is gone.
     pub(crate) fn leave(&self) {
         self.shared.failure.report(self.rank(), Error::PeerFailed);
     }
@@ -69,9 +69,7 @@ impl Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.leave();
-        }
+        self.leave();
     }
 }
 

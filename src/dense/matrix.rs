@@ -24,8 +24,9 @@ impl<T: Element> Matrix<T> {
     /// # Errors
     /// [`Error::SizeMismatch`] without n² elements; [`Error::NotFinite`].
     pub fn from_columns(n: usize, values: Vec<T>) -> Result<Self> {
-        if values.len() != n * n {
-            return Err(Error::SizeMismatch { what: "the dense matrix".into(), expected: n * n, found: values.len() });
+        if n.checked_mul(n) != Some(values.len()) {
+            let expected = n.saturating_mul(n);
+            return Err(Error::SizeMismatch { what: "the dense matrix".into(), expected, found: values.len() });
         }
         if let Some(index) = values.par_iter().position_first(|v| !v.to_f64().is_finite()) {
             return Err(not_finite(n, index, values[index].to_f64()));

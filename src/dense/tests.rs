@@ -122,6 +122,7 @@ fn by_hand() {
 #[test]
 fn nothing_is_solved_by_nothing() {
     let none = Matrix::<f64>::from_columns(0, vec![]).unwrap();
+    assert!(matches!(Matrix::<f64>::from_columns(1 << 32, vec![]), Err(Error::SizeMismatch { .. })));
     for devices in [vec![], ranks(1)] {
         let mut factor = Factor::on(none.clone(), Kind::Lu, &devices, BLOCK).unwrap();
         factor.solve(&mut []).unwrap();

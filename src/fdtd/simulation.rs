@@ -235,7 +235,13 @@ impl Simulation {
                 "it is of another problem: grid, materials, layers, sources, probes and dt must be the same".into(),
             ));
         }
-        for (&component, values) in self.problem.grid.mode().components().iter().zip(&state.fields) {
+        let (components, cells) = (self.problem.grid.mode().components(), self.problem.grid.len());
+        let are_all = state.fields.len() == components.len() && state.fields.iter().all(|field| field.len() == cells);
+        let of_steps = |seen: &Vec<f64>| seen.len() as u64 == state.step;
+        if !are_all || state.seen.len() != self.seen.len() || !state.seen.iter().all(of_steps) {
+            return Err(Error::Usage("it is not whole: fields or probes are missing".into()));
+        }
+        for (&component, values) in components.iter().zip(&state.fields) {
             self.team.set_field(component, values)?;
         }
         self.team.set_layers(&state.layers)?;

@@ -27,6 +27,9 @@ impl<T: Real> Opened<T> {
         let zero = T::default();
         let mut all = systems.coefficients.map(<[T]>::to_vec);
         let [a, b, c] = &mut all;
+        if systems.shape.is_empty() {
+            return Self { coefficients: all, correction: None };
+        }
         if size <= 2 {
             for system in 0..count {
                 let [first, last] = [0, size - 1].map(|row| systems.shape.at(system, row));

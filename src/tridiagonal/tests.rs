@@ -231,6 +231,14 @@ fn methods_of_choice() {
 }
 
 #[test]
+fn periodic_systems_without_rows() {
+    for shape in [Shape::new(3, 0), Shape::new(0, 5)] {
+        let systems = Systems::<f64>::new(shape.with_periodic(true), [&[], &[], &[]]).unwrap();
+        assert!(Solver::on(systems, None, &Options::default()).unwrap().solve(&[], &mut []).is_ok());
+    }
+}
+
+#[test]
 fn periodic_systems() {
     for n in [1, 2, 3, 4, 5, 33, 200] {
         for layout in [Layout::Contiguous, Layout::Interleaved] {

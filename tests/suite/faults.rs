@@ -77,6 +77,23 @@ fn failures_beside_the_host_and_another_device() {
     each_failure_ends("host,1,2");
 }
 
+/// Where one device fails before it has levels, the others don't wait for it.
+#[test]
+fn failures_before_there_are_levels() {
+    let place = Place::new();
+    for (call, words) in [CALLS[0], CALLS[1], CALLS[2], CALLS[6]] {
+        for count in [1, 5, 25] {
+            let fault = fault(call, count);
+            let run = solve(&place, "0,1", &fault, "--precond amg");
+            if run.code != Some(0) {
+                assert!(run.err.starts_with("error: [1] "), "{fault}: {}", run.err);
+                run.fails(3, &[words]);
+            }
+        }
+    }
+    assert_eq!(solve(&place, "0,1", "2:open:1", "--precond amg").code, Some(0));
+}
+
 /// The first of the errors with all of `words`, where the `call` of device 1 fails once, the first time, the second and so on.
 fn stage(place: &Place, call: &str, words: &[&str], more: &str) -> String {
     let errors = (1..400).map(|count| {
