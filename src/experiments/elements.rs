@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::device::Choice;
+use crate::device::{Choice, Info, Pick};
 use crate::error::{Error, Result};
 use crate::fem::{Cell, Colouring, ColouringFacts, Condition, Mesh, Physics, Problem, Summation, System};
+use crate::matrix::gallery::random_vector;
 use crate::named::named;
 use crate::solve::{Exchange, Method, Outcome, Precision, Precond, RankInfo, Reorder, Tune};
 use crate::timeline::{Lane, Span, Timeline};
-use crate::{Control, OperatorSolver, Setup, Solver, Stop};
+use crate::{Control, Csr, OperatorSolver, Setup, Solver, Stop};
 
 named! {
     /// How products are formed.
@@ -30,11 +31,13 @@ named! {
     Elasticity = "elasticity", "A displacement a node: a block that is held on one side and drawn on the other.";
 }
 
-/// A problem on the unit square or cube.
+/// A problem on the unit square or cube, or a capacitor.
 #[derive(Debug)]
 pub struct Case {
     mesh: Mesh,
     model: Model,
+    /// Where values are known to be 0 and 1.
+    sides: [&'static str; 2],
     precision: Precision,
     /// Seconds to make the mesh, and to put it in order.
     pub mesh_seconds: f64,
@@ -84,9 +87,38 @@ impl Case {
             2 => Mesh::unit_square([side; 2])?,
             _ => Mesh::unit_cube([side; 3])?,
         };
-        let mesh = if cell.order() == 2 { first.second_order() } else { first };
-        let mesh = mesh.ordered().0;
-        Ok(Self { mesh, model, precision, mesh_seconds: start.elapsed().as_secs_f64() })
+        Ok(Self::of_mesh(&first, cell, (model, ["left", "right"]), precision, start))
+    }
+
+    /// The potential round the plates of a [capacitor](Mesh::capacitor) with so many cells across the gap, in triangles.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for none, or too many.
+    pub fn capacitor(cell: Cell, across: usize, precision: Precision) -> Result<Self> {
+        if cell.dimensions() != 2 {
+            return Err(Error::Usage(format!("a capacitor is made of triangles, not {cell}")));
+        }
+        let (start, first) = (Instant::now(), Mesh::capacitor(across)?);
+        Ok(Self::of_mesh(&first, cell, (Model::Diffusion, ["lower", "upper"]), precision, start))
+    }
+
+    fn of_mesh(
+        first: &Mesh,
+        cell: Cell,
+        (model, sides): (Model, [&'static str; 2]),
+        precision: Precision,
+        start: Instant,
+    ) -> Self {
+        let mesh = if cell.order() == 2 { first.second_order().ordered() } else { first.ordered() }.0;
+        Self { mesh, model, sides, precision, mesh_seconds: start.elapsed().as_secs_f64() }
+    }
+
+    /// The assembled matrix.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn matrix(&self) -> Result<Csr> {
+        Ok(self.problem()?.assemble()?.matrix)
     }
 
     /// Elements.
@@ -118,9 +150,9 @@ impl Case {
         let mut problem = Problem::new(&self.mesh, physics)?;
         for component in 0..problem.unknowns() {
             let value = |value: f64| Condition::Value { component, value: Box::new(move |_| value) };
-            problem = problem.with_condition("left", value(0.0))?;
+            problem = problem.with_condition(self.sides[0], value(0.0))?;
             if component == 0 {
-                problem = problem.with_condition("right", value(1.0))?;
+                problem = problem.with_condition(self.sides[1], value(1.0))?;
             }
         }
         Ok(problem)
@@ -184,11 +216,7 @@ struct Runs {
 fn runs(way: Way, iterations: u64, mut solve: impl FnMut(&Stop, Control<'_>) -> Result<Outcome>) -> Result<Runs> {
     let mut run = |iterations: u64, timeline: bool| {
         let stop = Stop { max_iters: Some(iterations), rtol: 1e-300, ..Stop::default() };
-        let outcome = solve(&stop, Control { timeline, ..Control::default() })?;
-        match outcome.iterations {
-            0 => Err(Error::Usage(format!("{way}: no iteration was made: {}", outcome.reason))),
-            _ => Ok(outcome),
-        }
+        made(way, solve(&stop, Control { timeline, ..Control::default() })?)
     };
     run(iterations.min(WARM_UP), false)?;
     let outcome = run(iterations, false)?;
@@ -202,6 +230,14 @@ fn runs(way: Way, iterations: u64, mut solve: impl FnMut(&Stop, Control<'_>) -> 
     };
     let product = timed.timelines.iter().map(of_rank).fold(0.0, f64::max);
     Ok(Runs { outcome, product: Some(product).filter(|seconds| *seconds > 0.0) })
+}
+
+/// An outcome after some iterations.
+fn made(way: Way, outcome: Outcome) -> Result<Outcome> {
+    match outcome.iterations {
+        0 => Err(Error::Usage(format!("{way}: no iteration was made: {}", outcome.reason))),
+        _ => Ok(outcome),
+    }
 }
 
 impl Runs {
@@ -231,6 +267,102 @@ impl Runs {
     }
 }
 
+/// What a problem costs by its assembled matrix and by elements, measured on two pieces of its mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Compared {
+    /// By the assembled matrix.
+    pub assembled: Cost,
+    /// By elements, as [`Way::ByNode`] has it.
+    pub by_node: Cost,
+}
+
+/// Seconds for so many elements: a straight line through two measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Cost {
+    /// To assemble or to make lists, and to open the device with that and the preconditioner: of the small piece, and of an element more.
+    pub set_up: [f64; 2],
+    /// Of an iteration.
+    pub iteration: [f64; 2],
+}
+
+impl Cost {
+    fn of([few, many]: [usize; 2], small: [f64; 2], large: [f64; 2]) -> Self {
+        let line = |k: usize| [small[k], ((large[k] - small[k]) / (many - few).max(1) as f64).max(0.0)];
+        Self { set_up: line(0), iteration: line(1) }
+    }
+
+    /// Seconds of so many iterations for so many elements, with the set-up.
+    #[must_use]
+    pub fn seconds(&self, elements: usize, iterations: f64) -> f64 {
+        let [set_up, iteration] = [self.set_up, self.iteration].map(|[fixed, each]| fixed + each * elements as f64);
+        set_up + iterations * iteration
+    }
+}
+
+/// Iterations that are compared.
+const COMPARED: u64 = 20;
+
+/// Elements of the small piece, by the large one.
+const SMALL: usize = 16;
+
+/// Compares both on the first elements of a mesh, at most so many, on one device, or the host where there is none, in iterations of `cg` with
+/// this preconditioner.
+///
+/// # Errors
+/// Not enough memory; errors of devices.
+pub fn compare(
+    mesh: &Mesh,
+    physics: &Physics,
+    (device, precision, precond): (Option<&Info>, Precision, Precond),
+    most: usize,
+) -> Result<Compared> {
+    let pick = device.map_or(Pick::Host, |device| Pick::Index(device.index));
+    let setup = Setup::default()
+        .with_devices(Choice::List(vec![pick]))
+        .with_precision(precision)
+        .with_method(Method::Cg)
+        .with_precond(precond)
+        .with_assume_symmetric(true)
+        .with_reorder(Reorder::None)
+        .with_tune(Tune::Off);
+    let pieces = [(most / SMALL).max(1), most].map(|most| mesh.piece(most).ordered().0);
+    let [small, large] = &pieces;
+    // what is compiled is compiled
+    measured(small, physics, &setup)?;
+    let [of_small, of_large] = [measured(small, physics, &setup)?, measured(large, physics, &setup)?];
+    let cost = |way: usize| Cost::of([small.len(), large.len()], of_small[way], of_large[way]);
+    Ok(Compared { assembled: cost(0), by_node: cost(1) })
+}
+
+/// Seconds of the set-up and of an iteration, by the matrix and by elements.
+fn measured(piece: &Mesh, physics: &Physics, setup: &Setup) -> Result<[[f64; 2]; 2]> {
+    let problem = Problem::new(piece, physics.clone())?;
+    let start = Instant::now();
+    let (operator, _) = problem.operator()?;
+    let mut solver = OperatorSolver::new(operator.clone(), setup)?;
+    let of_lists = start.elapsed().as_secs_f64();
+    // nothing is known, and the matrix is singular: b is in its range
+    let b = operator.product(&random_vector(problem.unknowns() * piece.points().len(), 1));
+    let each = |way: Way, solve: &mut dyn FnMut(&Stop, Control<'_>) -> Result<Outcome>| -> Result<f64> {
+        let mut run = |iterations: u64| {
+            let stop = Stop { max_iters: Some(iterations), rtol: 1e-300, ..Stop::default() };
+            made(way, solve(&stop, Control::default())?)
+        };
+        run(2)?;
+        let outcome = run(COMPARED)?;
+        Ok(outcome.solve.as_secs_f64() / outcome.iterations as f64)
+    };
+    let by_node = each(Way::ByNode, &mut |stop, control| solver.solve(&b, None, stop, control))?;
+    drop(solver);
+    let start = Instant::now();
+    let mut solver = Solver::new(problem.assemble()?.matrix, setup)?;
+    let of_matrix = start.elapsed().as_secs_f64();
+    let assembled = each(Way::Assembled, &mut |stop, control| solver.solve(&b, None, stop, control))?;
+    Ok([[of_matrix, assembled], [of_lists, by_node]])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +385,36 @@ mod tests {
                 assert!(of_way.iteration > 0.0 && of_way.bytes_per_iteration > 0 && of_way.product.is_some());
             }
         }
+    }
+
+    #[test]
+    fn pieces_tell_what_both_cost() {
+        let mesh = Mesh::unit_cube([3, 3, 3]).unwrap().second_order().ordered().0;
+        for physics in [
+            Physics::Diffusion { conductivity: vec![2.0] },
+            Physics::Elasticity { young: vec![1.0], poisson: vec![0.3] },
+        ] {
+            for (most, precond) in [(150, Precond::Jacobi), (1000, Precond::Amg)] {
+                let found = compare(&mesh, &physics, (None, Precision::F64, precond), most).unwrap();
+                for cost in [found.assembled, found.by_node] {
+                    assert!(cost.set_up[0] > 0.0 && cost.iteration[0] > 0.0, "{found:?}");
+                    assert!(cost.seconds(162, 10.0) >= cost.seconds(0, 10.0) && cost.seconds(0, 1.0) > 0.0);
+                }
+            }
+        }
+        let by_hand = Cost::of([10, 30], [1.0, 0.5], [2.0, 0.25]);
+        assert_eq!((by_hand.set_up, by_hand.iteration), ([1.0, 0.05], [0.5, 0.0]));
+        assert_eq!(by_hand.seconds(100, 4.0), 8.0);
+    }
+
+    /// Plates, and the air round them.
+    #[test]
+    fn a_capacitor_in_both_ways() {
+        let case = Case::capacitor(Cell::Triangle3, 1, Precision::F64).unwrap();
+        assert_eq!((case.elements(), case.unknowns(), case.matrix().unwrap().n_rows()), (1076, 594, 594));
+        let of = |way| case.run(way, &"host".parse().unwrap(), Exchange::Auto, 20).unwrap();
+        let [assembled, by_node] = [of(Way::Assembled), of(Way::ByNode)];
+        assert!((by_node.residual / assembled.residual - 1.0).abs() < 1e-6);
+        assert!(Case::capacitor(Cell::Tetrahedron4, 1, Precision::F64).is_err());
     }
 }

@@ -16,6 +16,7 @@ use crate::kernels::fdtd::FdtdKernels;
 use crate::kernels::{Shape, Tuning};
 use crate::partition::row_ranges_of;
 use crate::real::Real;
+use crate::runtime::by_speed;
 use crate::solve::{ShareSource, Shares};
 
 /// With `auto`, another GPU for each so many cells: below that its part of a step takes no longer than two messages between devices, which
@@ -69,27 +70,8 @@ pub(crate) fn planes<T: Real>(
     devices: &[Option<Info>],
     shares: Option<&Shares>,
 ) -> Result<(Vec<Range<usize>>, ShareSource)> {
-    let ranges = |shares: &[f64]| row_ranges_of(problem.grid.planes(), |plane| plane, shares);
-    if let Some(shares) = shares {
-        return Ok((ranges(shares.of_ranks(devices.len())?), ShareSource::ByHand));
-    }
-    let kinds: Vec<String> = devices.iter().map(kind_of).collect();
-    if kinds.iter().all(|kind| *kind == kinds[0]) {
-        return Ok((ranges(&vec![1.0; devices.len()]), ShareSource::Even));
-    }
-    let mut speeds: Vec<f64> = Vec::new();
-    for (k, device) in devices.iter().enumerate() {
-        let known = kinds[..k].iter().position(|kind| *kind == kinds[k]);
-        let speed = known.map_or_else(|| speed::<T>(problem, device.as_ref()), |known| Ok(speeds[known]))?;
-        log::info!("{}: {:.3e} cells a second", kinds[k], speed);
-        speeds.push(speed);
-    }
-    Ok((ranges(&speeds), ShareSource::Measured))
-}
-
-/// Devices that are equally fast have the same.
-fn kind_of(device: &Option<Info>) -> String {
-    device.as_ref().map_or_else(|| "host".into(), |device| format!("{}, {}", device.name, device.driver))
+    let (shares, source) = by_speed(devices, shares, |device| speed::<T>(problem, device))?;
+    Ok((row_ranges_of(problem.grid.planes(), |plane| plane, &shares), source))
 }
 
 /// Cells a second.

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::memory::zeros;
 
+/// Elements that are gone through at a time, before what they give is added up in their order.
+pub(super) const BATCH: usize = 1 << 14;
+
 /// A function of a place.
 pub type Field<'a> = Box<dyn Fn([f64; 3]) -> f64 + Sync + 'a>;
 
@@ -154,6 +157,12 @@ impl<'a> Problem<'a> {
         self.mesh
     }
 
+    /// What is solved.
+    #[must_use]
+    pub fn physics(&self) -> &Physics {
+        &self.physics
+    }
+
     /// Unknowns of a node.
     #[must_use]
     pub fn unknowns(&self) -> usize {
@@ -161,72 +170,18 @@ impl<'a> Problem<'a> {
     }
 
     /// The matrix and the right-hand side, on all threads. Sums are in the order of elements, so that equal meshes give equal bits. Beside the system
-    /// it takes 8 (b n)² bytes for each element of n nodes while it is made.
+    /// it takes 8 (b n)² bytes for each element of n nodes while it is made, and 16 for each entry.
     ///
     /// # Errors
     /// [`Error::NotFinite`] for a function without a value; [`Error::OutOfMemory`].
     pub fn assemble(&self) -> Result<System> {
-        let (mesh, b) = (self.mesh, self.unknowns());
-        let (cell, nodes) = (mesh.cell(), mesh.points().len());
-        let width = b * cell.nodes();
-        let points = cell.points();
-        let elements = mesh.len().saturating_mul(width * width);
-        let mut matrices: Vec<f64> = zeros(elements).map_err(|e| e.into_error("matrices of elements"))?;
-        matrices.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(element, matrix)| {
-            self.physics.matrix(mesh, element, &points, matrix);
-        });
         let known = self.known_values();
         let on_sides = self.on_sides();
-        let of_nodes = Adjacency::new(mesh);
         let mut rhs = self.loads();
         on_sides.iter().for_each(|&(row, _, load)| rhs[row] += load);
-        let mut springs = vec![Vec::new(); nodes * b];
+        let mut springs = vec![Vec::new(); rhs.len()];
         on_sides.iter().for_each(|&(row, ref entries, _)| springs[row].extend_from_slice(entries));
-
-        let rows: Vec<(Vec<(u32, f64)>, f64)> = rhs
-            .par_iter()
-            .enumerate()
-            .map(|(row, &load)| {
-                if let Some(value) = known[row] {
-                    return (vec![(row as u32, 1.0)], value);
-                }
-                let (node, a) = (row / b, row % b);
-                let mut entries: Vec<(u32, f64)> = springs[row].clone();
-                for &(element, place) in of_nodes.of(node) {
-                    let (element, i) = (element as usize, place as usize);
-                    let own = &matrices[element * width * width + (b * i + a) * width..][..width];
-                    let columns =
-                        mesh.element(element).iter().flat_map(|&other| (0..b).map(move |c| b * other as usize + c));
-                    entries.extend(columns.map(|column| column as u32).zip(own.iter().copied()));
-                }
-                entries.sort_by_key(|(column, _)| *column);
-                entries.dedup_by(|later, first| {
-                    let is_same = later.0 == first.0;
-                    first.1 += if is_same { later.1 } else { 0.0 };
-                    is_same
-                });
-                let mut load = load;
-                entries.retain(|&(column, value)| match known[column as usize] {
-                    Some(known) => {
-                        load -= value * known;
-                        false
-                    }
-                    None => true,
-                });
-                (entries, load)
-            })
-            .collect();
-        let mut row_ptr = vec![0];
-        row_ptr.extend(rows.iter().scan(0, |sum, (entries, _)| {
-            *sum += entries.len();
-            Some(*sum)
-        }));
-        let (col_idx, values) = rows.iter().flat_map(|(entries, _)| entries.iter().copied()).unzip();
-        let rhs: Vec<f64> = rows.iter().map(|(_, load)| *load).collect();
-        if let Some(index) = rhs.iter().position(|load| !load.is_finite()) {
-            return Err(Error::NotFinite { what: "the right-hand side".into(), index: index + 1, value: rhs[index] });
-        }
-        Ok(System { matrix: Csr::new(nodes * b, nodes * b, row_ptr, col_idx, values)?, rhs })
+        assembled(self.mesh, &self.physics, &known, &springs, rhs)
     }
 
     /// What sources and sides give to each unknown, and the entries that sides give to rows, in order.
@@ -264,21 +219,31 @@ impl<'a> Problem<'a> {
         if self.sources.is_empty() {
             return loads;
         }
-        for element in 0..mesh.len() {
+        let of_element = |element: usize| {
+            let (region, nodes) = (mesh.regions()[element], mesh.element(element));
+            let mut own = [0.0; 30];
             for point in &points {
                 let volume = Geometry::of(mesh, element, point).volume(cell, point);
-                let (shapes, nodes) = (cell.shapes(point.corners), mesh.element(element));
+                let shapes = cell.shapes(point.corners);
                 let place = std::array::from_fn(|x| {
                     nodes.iter().zip(shapes).map(|(&node, shape)| shape * mesh.points()[node as usize][x]).sum()
                 });
-                for Source { region, component, f } in &self.sources {
-                    if region.is_some_and(|region| region != mesh.regions()[element]) {
-                        continue;
-                    }
+                for Source { component, f, .. } in
+                    self.sources.iter().filter(|one| one.region.is_none_or(|of| of == region))
+                {
                     let value = volume * f(place);
-                    nodes.iter().zip(shapes).for_each(|(&node, shape)| {
-                        loads[b * node as usize + component] += shape * value;
-                    });
+                    (0..nodes.len()).for_each(|i| own[b * i + component] += shapes[i] * value);
+                }
+            }
+            own
+        };
+        let mut of_batch = Vec::new();
+        for first in (0..mesh.len()).step_by(BATCH) {
+            let batch = first..mesh.len().min(first + BATCH);
+            batch.clone().into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
+            for (element, own) in batch.zip(&of_batch) {
+                for (i, &node) in mesh.element(element).iter().enumerate() {
+                    (0..b).for_each(|a| loads[b * node as usize + a] += own[b * i + a]);
                 }
             }
         }
@@ -315,6 +280,78 @@ impl<'a> Problem<'a> {
         }
         all
     }
+}
+
+/// The system of the elements of a mesh, with more entries for each row, and these loads. What is known takes its part from the loads.
+///
+/// # Errors
+/// [`Error::NotFinite`] for loads that are not; [`Error::OutOfMemory`].
+pub(super) fn assembled(
+    mesh: &Mesh,
+    physics: &Physics,
+    known: &[Option<f64>],
+    more: &[Vec<(u32, f64)>],
+    loads: Vec<f64>,
+) -> Result<System> {
+    let (cell, b) = (mesh.cell(), physics.unknowns(mesh.cell()));
+    let width = b * cell.nodes();
+    let points = cell.points();
+    let elements = mesh.len().saturating_mul(width * width);
+    let mut matrices: Vec<f64> = zeros(elements).map_err(|e| e.into_error("matrices of elements"))?;
+    // rows by themselves and behind each other, of entries that are some two fifths of those of elements
+    let of_rows = elements.saturating_mul(size_of::<(u32, f64)>() + size_of::<u32>() + size_of::<f64>()) / 5 * 2;
+    drop(zeros::<u8>(of_rows).map_err(|e| e.into_error("the rows of the matrix"))?);
+    matrices.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(element, matrix)| {
+        physics.matrix(mesh, element, &points, matrix);
+    });
+    let of_nodes = Adjacency::new(mesh);
+    let rows: Vec<(Vec<(u32, f64)>, f64)> = loads
+        .par_iter()
+        .enumerate()
+        .map(|(row, &load)| {
+            if let Some(value) = known[row] {
+                return (vec![(row as u32, 1.0)], value);
+            }
+            let (node, a) = (row / b, row % b);
+            let mut entries: Vec<(u32, f64)> = more[row].clone();
+            for &(element, place) in of_nodes.of(node) {
+                let (element, i) = (element as usize, place as usize);
+                let own = &matrices[element * width * width + (b * i + a) * width..][..width];
+                let columns =
+                    mesh.element(element).iter().flat_map(|&other| (0..b).map(move |c| b * other as usize + c));
+                entries.extend(columns.map(|column| column as u32).zip(own.iter().copied()));
+            }
+            entries.sort_by_key(|(column, _)| *column);
+            entries.dedup_by(|later, first| {
+                let is_same = later.0 == first.0;
+                first.1 += if is_same { later.1 } else { 0.0 };
+                is_same
+            });
+            let mut load = load;
+            entries.retain(|&(column, value)| match known[column as usize] {
+                Some(known) => {
+                    load -= value * known;
+                    false
+                }
+                None => true,
+            });
+            entries.shrink_to_fit();
+            (entries, load)
+        })
+        .collect();
+    let mut row_ptr = vec![0];
+    row_ptr.extend(rows.iter().scan(0, |sum, (entries, _)| {
+        *sum += entries.len();
+        Some(*sum)
+    }));
+    let entries = || rows.par_iter().flat_map_iter(|(entries, _)| entries);
+    let col_idx = entries().map(|(column, _)| *column).collect();
+    let values = entries().map(|(_, value)| *value).collect();
+    let rhs: Vec<f64> = rows.iter().map(|(_, load)| *load).collect();
+    if let Some(index) = rhs.iter().position(|load| !load.is_finite()) {
+        return Err(Error::NotFinite { what: "the right-hand side".into(), index: index + 1, value: rhs[index] });
+    }
+    Ok(System { matrix: Csr::new(rhs.len(), rhs.len(), row_ptr, col_idx, values)?, rhs })
 }
 
 /// The elements of each node, and which of their nodes it is.

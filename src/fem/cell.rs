@@ -62,6 +62,14 @@ impl Cell {
         }
     }
 
+    /// The same of first order.
+    pub(crate) fn first_order(self) -> Self {
+        match self {
+            Self::Triangle3 | Self::Triangle6 => Self::Triangle3,
+            Self::Tetrahedron4 | Self::Tetrahedron10 => Self::Tetrahedron4,
+        }
+    }
+
     /// The corners of its edges, in the order of the nodes in their middles.
     #[must_use]
     pub fn edges(self) -> &'static [[usize; 2]] {

@@ -9,7 +9,7 @@ use super::mesh::Mesh;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Colouring {
     /// The colour of each element, from 0 on.
-    pub of_element: Vec<u16>,
+    pub of_element: Vec<u32>,
     /// How many elements each colour has.
     pub sizes: Vec<usize>,
 }
@@ -45,13 +45,13 @@ impl Colouring {
 
     fn by_pieces(mesh: &Mesh, piece: usize) -> Self {
         let neighbours = Neighbours::of(mesh);
-        let none = u16::MAX;
+        let none = u32::MAX;
         let mut colours = vec![none; mesh.len()];
         let mut left: Vec<u32> = (0..mesh.len() as u32).collect();
         while !left.is_empty() {
             let known = &colours;
             let of_piece = |own: &[u32]| {
-                let (mut chosen, mut sizes): (Vec<u16>, Vec<usize>) = (Vec::with_capacity(own.len()), Vec::new());
+                let (mut chosen, mut sizes): (Vec<u32>, Vec<usize>) = (Vec::with_capacity(own.len()), Vec::new());
                 let mut is_taken = Vec::new();
                 for &element in own {
                     is_taken.clear();
@@ -62,10 +62,10 @@ impl Colouring {
                             Ok(place) => chosen.get(place).copied().unwrap_or(none),
                             Err(_) => known[other as usize],
                         };
-                        if usize::from(colour) >= is_taken.len() && colour != none {
-                            is_taken.resize(usize::from(colour) + 1, false);
+                        if colour as usize >= is_taken.len() && colour != none {
+                            is_taken.resize(colour as usize + 1, false);
                         }
-                        if let Some(is_taken) = is_taken.get_mut(usize::from(colour)) {
+                        if let Some(is_taken) = is_taken.get_mut(colour as usize) {
                             *is_taken = true;
                         }
                     }
@@ -75,11 +75,11 @@ impl Colouring {
                     });
                     sizes.resize(sizes.len().max(colour + 1), 0);
                     sizes[colour] += 1;
-                    chosen.push(colour as u16);
+                    chosen.push(colour as u32);
                 }
                 chosen
             };
-            let chosen: Vec<u16> = left.par_chunks(piece).flat_map_iter(of_piece).collect();
+            let chosen: Vec<u32> = left.par_chunks(piece).flat_map_iter(of_piece).collect();
             left.iter().zip(chosen).for_each(|(&element, colour)| colours[element as usize] = colour);
             let meets = |&element: &u32| {
                 let own = colours[element as usize];
@@ -88,8 +88,8 @@ impl Colouring {
             left = left.par_iter().copied().filter(meets).collect();
             left.iter().for_each(|&element| colours[element as usize] = none);
         }
-        let mut sizes = vec![0; colours.iter().map(|&colour| usize::from(colour) + 1).max().unwrap_or(0)];
-        colours.iter().for_each(|&colour| sizes[usize::from(colour)] += 1);
+        let mut sizes = vec![0; colours.iter().map(|&colour| colour as usize + 1).max().unwrap_or(0)];
+        colours.iter().for_each(|&colour| sizes[colour as usize] += 1);
         Self { of_element: colours, sizes }
     }
 
@@ -152,7 +152,7 @@ mod tests {
             }
         }
         for (colour, &size) in found.sizes.iter().enumerate() {
-            assert_eq!(found.of_element.iter().filter(|&&of| usize::from(of) == colour).count(), size);
+            assert_eq!(found.of_element.iter().filter(|&&of| of as usize == colour).count(), size);
         }
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::assembly::{Condition, Problem};
 use super::cell::Point;
-use super::local::{Geometry, Physics};
+use super::local::{Geometry, Physics, lame};
 
 /// ∇u, a row for each unknown of a node: row a has the derivatives of unknown a by x, y and z.
 pub type Gradient = [[f64; 3]; 3];
@@ -81,29 +81,16 @@ impl Problem<'_> {
     #[must_use]
     pub fn residual(&self, x: &[f64]) -> Vec<f64> {
         self.check_solution(x);
-        let (mesh, b) = (self.mesh, self.unknowns());
-        let (points, n) = (mesh.cell().points(), mesh.cell().nodes());
-        let mut residual: Vec<f64> = self.loads().iter().map(|load| -load).collect();
-        for (row, entries, load) in self.on_sides() {
-            residual[row] += entries.iter().map(|&(column, value)| value * x[column as usize]).sum::<f64>() - load;
-        }
-        let of_element = |element: usize| {
-            let mut own = [0.0; 30];
-            for (geometry, volume) in self.volumes(element, &points) {
-                let s = self.tension(element, &self.gradient(x, element, &geometry));
-                for i in 0..n {
-                    for a in 0..b {
-                        own[b * i + a] += volume * dot(&geometry.gradients[i], &s[a]);
-                    }
-                }
-            }
-            own
-        };
-        let all: Vec<[f64; 30]> = (0..mesh.len()).into_par_iter().map(of_element).collect();
-        for (element, own) in all.iter().enumerate() {
-            for (i, &node) in mesh.element(element).iter().enumerate() {
-                (0..b).for_each(|a| residual[b * node as usize + a] += own[b * i + a]);
-            }
+        self.less_loads(x, self.elements().product(x))
+    }
+
+    /// K u − f of the product of the elements.
+    fn less_loads(&self, x: &[f64], product: Vec<f64>) -> Vec<f64> {
+        let (loads, springs) = self.loads_and_springs();
+        let mut residual = product;
+        residual.iter_mut().zip(loads).for_each(|(r, load)| *r -= load);
+        for (row, entries) in springs {
+            residual[row as usize] += entries.iter().map(|&(column, value)| value * x[column as usize]).sum::<f64>();
         }
         residual
     }
@@ -112,7 +99,20 @@ impl Problem<'_> {
     /// exact for the discrete problem: these sums, sources and fluxes cancel to rounding. An unknown counts for the last condition that it has.
     #[must_use]
     pub fn reactions(&self, x: &[f64]) -> Vec<Reaction> {
-        let (residual, b) = (self.residual(x), self.unknowns());
+        self.reactions_of(&self.residual(x))
+    }
+
+    /// The [reactions](Self::reactions) and the [energy](Self::energy), for which elements are gone through once.
+    #[must_use]
+    pub fn reactions_and_energy(&self, x: &[f64]) -> (Vec<Reaction>, f64) {
+        self.check_solution(x);
+        let product = self.elements().product(x);
+        let energy = half_product(x, &product);
+        (self.reactions_of(&self.less_loads(x, product)), energy)
+    }
+
+    fn reactions_of(&self, residual: &[f64]) -> Vec<Reaction> {
+        let b = self.unknowns();
         let mut of = vec![usize::MAX; residual.len()];
         let mut reactions = Vec::new();
         for (side, condition) in &self.conditions {
@@ -130,22 +130,11 @@ impl Problem<'_> {
         reactions
     }
 
-    /// ½ ∫ κ |∇u|², or ½ ∫ σ : ε: what is stored in the elements.
+    /// ½ ∫ κ |∇u|², or ½ ∫ σ : ε: what is stored in the elements, ½ uᵀ K u.
     #[must_use]
     pub fn energy(&self, x: &[f64]) -> f64 {
         self.check_solution(x);
-        let points = self.mesh.cell().points();
-        let of_element = |element: usize| {
-            let at = |(geometry, volume): (Geometry, f64)| {
-                let gradient = self.gradient(x, element, &geometry);
-                let s = self.tension(element, &gradient);
-                0.5 * volume * gradient.iter().zip(&s).map(|(g, s)| dot(g, s)).sum::<f64>()
-            };
-            self.volumes(element, &points).map(at).sum::<f64>()
-        };
-        // in the order of elements, so that equal problems give equal bits
-        let all: Vec<f64> = (0..self.mesh.len()).into_par_iter().map(of_element).collect();
-        all.iter().sum()
+        half_product(x, &self.elements().product(x))
     }
 
     /// u and ∇u at a place; none outside of the mesh.
@@ -193,8 +182,7 @@ impl Problem<'_> {
         match &self.physics {
             Physics::Diffusion { conductivity } => gradient.map(|row| row.map(|g| conductivity[region] * g)),
             Physics::Elasticity { young, poisson } => {
-                let (e, nu) = (young[region], poisson[region]);
-                let (lambda, mu) = (e * nu / ((1.0 + nu) * (1.0 - 2.0 * nu)), 0.5 * e / (1.0 + nu));
+                let [lambda, mu] = lame(young[region], poisson[region]);
                 let pressure = lambda * (0..3).map(|a| gradient[a][a]).sum::<f64>();
                 std::array::from_fn(|a| {
                     std::array::from_fn(|c| {
@@ -217,6 +205,7 @@ fn voigt(s: &[[f64; 3]; 3]) -> Stress {
     [s[0][0], s[1][1], s[2][2], s[0][1], s[1][2], s[0][2]]
 }
 
-fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+/// ½ x·y, in the order of elements, so that equal problems give equal bits.
+fn half_product(x: &[f64], y: &[f64]) -> f64 {
+    0.5 * x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>()
 }

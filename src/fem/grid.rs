@@ -1,7 +1,7 @@
 //! Meshes of the unit square and the unit cube.
 
 use super::cell::Cell;
-use super::mesh::{Mesh, Parts};
+use super::mesh::{MOST_ELEMENTS, Mesh, Parts};
 use crate::error::{Error, Result};
 
 /// The sides of the unit square.
@@ -16,9 +16,9 @@ impl Mesh {
     /// `bottom` (y = 0) and `top`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for none in a direction, or more nodes than 2³¹.
+    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 5 · 10⁸ elements.
     pub fn unit_square([m, n]: [usize; 2]) -> Result<Self> {
-        count(&[m, n])?;
+        count(&[m, n], 2)?;
         let node = |i: usize, j: usize| (j * (m + 1) + i) as u32;
         let points = (0..=n).flat_map(|j| (0..=m).map(move |i| [i as f64 / m as f64, j as f64 / n as f64, 0.0]));
         let squares = (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
@@ -49,9 +49,9 @@ impl Mesh {
     /// H. W. Kuhn, "Some combinatorial lemmas in topology", IBM J. Res. Dev. 4 (1960), doi 10.1147/rd.45.0518.
     ///
     /// # Errors
-    /// [`Error::Usage`] for none in a direction, or more nodes than 2³¹.
+    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 5 · 10⁸ elements.
     pub fn unit_cube(boxes: [usize; 3]) -> Result<Self> {
-        count(&boxes)?;
+        count(&boxes, 6)?;
         let [l, m, n] = boxes;
         let node = |[i, j, k]: [usize; 3]| ((k * (m + 1) + j) * (l + 1) + i) as u32;
         let places = |ends: [usize; 3]| {
@@ -100,12 +100,12 @@ impl Mesh {
     }
 }
 
-/// Whether nodes can be counted.
-fn count(cells: &[usize]) -> Result<()> {
+/// Whether nodes and elements, so many of a cell, can be counted.
+fn count(cells: &[usize], of_cell: usize) -> Result<()> {
     let nodes = cells.iter().try_fold(1_usize, |nodes, &count| nodes.checked_mul(count.checked_add(1)?));
     match nodes {
         _ if cells.contains(&0) => Err(Error::Usage("a mesh has a cell in each direction, at least".into())),
-        Some(nodes) if nodes < 1 << 31 => Ok(()),
-        _ => Err(Error::Usage(format!("a mesh of {cells:?} cells has more nodes than 2³¹"))),
+        Some(nodes) if nodes < 1 << 31 && of_cell * cells.iter().product::<usize>() <= MOST_ELEMENTS => Ok(()),
+        _ => Err(Error::Usage(format!("a mesh of {cells:?} cells has more than 2³¹ nodes, or 5 · 10⁸ elements"))),
     }
 }

@@ -1,12 +1,13 @@
 //! Meshes: nodes, elements of one shape with the region of each, and the parts of the boundary that have a name.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
 use super::cell::{Cell, Point};
 use super::local::Geometry;
 use crate::error::{Error, Result};
+
+/// Elements, so that their edges are counted in 32 bits.
+pub(super) const MOST_ELEMENTS: usize = 500_000_000;
 
 /// A mesh of triangles in the plane z = 0, or of tetrahedra. Numbers in errors count from 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +66,10 @@ impl Mesh {
         boundary: Parts,
         numbers: &Numbers,
     ) -> Result<Self> {
+        if elements.groups.len() > MOST_ELEMENTS {
+            let count = elements.groups.len();
+            return Err(Error::Usage(format!("{count} elements are more than a mesh has, which is {MOST_ELEMENTS}")));
+        }
         check(&elements, cell.nodes(), points.len(), "element", [&numbers.elements, &numbers.nodes])?;
         check(&boundary, cell.facet_nodes(), points.len(), "boundary part", [&numbers.parts, &numbers.nodes])?;
         let number = |place| Numbers::of(&numbers.nodes, place);
@@ -107,6 +112,25 @@ impl Mesh {
         let (nodes, regions, facets, sides) = (elements.nodes, elements.groups, boundary.nodes, boundary.groups);
         let (region_names, side_names) = (self.region_names.clone(), self.side_names.clone());
         Self { cell: self.cell, points, nodes, regions, facets, sides, region_names, side_names }
+    }
+
+    /// The same elements by their corners alone. Nodes of edges stay, without an element; sides are gone.
+    pub(super) fn first_order(&self) -> Self {
+        let (cell, corners) = (self.cell.first_order(), self.cell.corners());
+        let nodes = self.nodes.chunks_exact(self.cell.nodes()).flat_map(|own| &own[..corners]).copied().collect();
+        Self { cell, nodes, facets: Vec::new(), sides: Vec::new(), ..self.clone() }
+    }
+
+    /// Its first elements, with their nodes in the same order; sides are gone.
+    pub(crate) fn piece(&self, elements: usize) -> Self {
+        let mut nodes = self.nodes[..elements.min(self.len()) * self.cell.nodes()].to_vec();
+        let mut own = nodes.clone();
+        own.par_sort_unstable();
+        own.dedup();
+        nodes.par_iter_mut().for_each(|node| *node = own.partition_point(|one| one < node) as u32);
+        let points = own.iter().map(|&node| self.points[node as usize]).collect();
+        let regions = self.regions[..elements.min(self.len())].to_vec();
+        Self { points, nodes, regions, facets: Vec::new(), sides: Vec::new(), ..self.clone() }
     }
 
     /// The same with its nodes elsewhere.
@@ -224,27 +248,78 @@ impl Mesh {
             return self.clone();
         }
         let (corners, cell) = (self.cell.corners(), self.cell.second_order());
-        let (mut points, mut middles) = (self.points.clone(), HashMap::new());
-        let mut middle = |a: u32, b: u32| {
-            *middles.entry((a.min(b), a.max(b))).or_insert_with(|| {
-                let [a, b] = [a, b].map(|node| self.points[node as usize]);
-                points.push(std::array::from_fn(|k| 0.5 * (a[k] + b[k])));
-                points.len() as u32 - 1
-            })
+        let of_elements = self
+            .nodes
+            .par_chunks_exact(corners)
+            .flat_map_iter(|own| cell.edges().iter().map(|&[a, b]| [own[a].min(own[b]), own[a].max(own[b])]));
+        let width = self.cell.facet_nodes();
+        let edges_of_facet = if width == 2 { 1 } else { 3 };
+        let of_facets = self.facets.par_chunks_exact(width).flat_map_iter(|own| {
+            (0..edges_of_facet).map(|k| (own[k], own[(k + 1) % width])).map(|(a, b)| [a.min(b), a.max(b)])
+        });
+        let edges: Vec<[u32; 2]> = of_elements.chain(of_facets).collect();
+        let (middles, firsts) = middles(&edges, self.points.len());
+        let place = |&first: &usize| {
+            let [a, b] = edges[first].map(|node| self.points[node as usize]);
+            std::array::from_fn(|k| 0.5 * (a[k] + b[k]))
         };
-        let mut nodes = Vec::with_capacity(self.len() * cell.nodes());
-        for own in self.nodes.chunks_exact(corners) {
-            nodes.extend_from_slice(own);
-            nodes.extend(cell.edges().iter().map(|&[a, b]| middle(own[a], own[b])));
-        }
-        let mut facets = Vec::new();
-        for own in self.facets.chunks_exact(self.cell.facet_nodes()) {
-            facets.extend_from_slice(own);
-            let edges = if own.len() == 2 { 1 } else { 3 };
-            facets.extend((0..edges).map(|k| middle(own[k], own[(k + 1) % own.len()])));
-        }
+        let mut points = self.points.clone();
+        points.par_extend(firsts.par_iter().map(place));
+        let interleaved = |of: &[u32], each: usize, middles: &[u32], more: usize| -> Vec<u32> {
+            let both = of.par_chunks_exact(each).zip(middles.par_chunks_exact(more));
+            both.flat_map_iter(|(own, middles)| own.iter().chain(middles).copied()).collect()
+        };
+        let (of_elements, of_facets) = middles.split_at(self.len() * cell.edges().len());
+        let nodes = interleaved(&self.nodes, corners, of_elements, cell.edges().len());
+        let facets = interleaved(&self.facets, width, of_facets, edges_of_facet);
         Self { cell, points, nodes, facets, ..self.clone() }
     }
+}
+
+/// The node in the middle of each edge, which is one of a mesh with so many nodes before, in the order in which edges come first; and where each of
+/// them comes first. 16 bytes an edge meanwhile.
+fn middles(edges: &[[u32; 2]], nodes: usize) -> (Vec<u32>, Vec<usize>) {
+    assert!(u32::try_from(nodes + edges.len()).is_ok(), "nodes are counted in 32 bits");
+    // edges of each lower end, in order
+    let mut start = vec![0_usize; nodes + 1];
+    edges.iter().for_each(|edge| start[edge[0] as usize + 1] += 1);
+    (0..nodes).for_each(|node| start[node + 1] += start[node]);
+    let (mut next, mut sorted) = (start.clone(), vec![(0_u32, 0_u32); edges.len()]);
+    for (k, edge) in edges.iter().enumerate() {
+        sorted[next[edge[0] as usize]] = (edge[1], k as u32);
+        next[edge[0] as usize] += 1;
+    }
+    let mut lists = Vec::with_capacity(nodes);
+    let mut rest = &mut sorted[..];
+    for node in 0..nodes {
+        let (own, others) = rest.split_at_mut(start[node + 1] - start[node]);
+        lists.push(own);
+        rest = others;
+    }
+    lists.into_par_iter().for_each(|own| own.sort_unstable());
+    let is_first = |k: usize| k == 0 || sorted[k - 1].0 != sorted[k].0;
+    let mut first_of = vec![0_u32; edges.len()];
+    for node in 0..nodes {
+        let mut first = 0;
+        for k in start[node]..start[node + 1] {
+            if k == start[node] || is_first(k) {
+                first = sorted[k].1;
+            }
+            first_of[sorted[k].1 as usize] = first;
+        }
+    }
+    let mut firsts = Vec::new();
+    let mut middles = first_of;
+    for k in 0..middles.len() {
+        // what comes first is before its others, and has its number already
+        middles[k] = if middles[k] as usize == k {
+            firsts.push(k);
+            (nodes + firsts.len() - 1) as u32
+        } else {
+            middles[middles[k] as usize]
+        };
+    }
+    (middles, firsts)
 }
 
 /// All nodes are there, and all groups have names.
@@ -280,4 +355,31 @@ fn check(parts: &Parts, each: usize, nodes: usize, what: &str, [own, of_nodes]: 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn middles_by_hand() {
+        // of two triangles 0 1 2 and 1 3 2, and of a side 2 3
+        let edges = [[0, 1], [1, 2], [0, 2], [1, 3], [2, 3], [1, 2], [2, 3]];
+        assert_eq!(middles(&edges, 4), (vec![4, 5, 6, 7, 8, 5, 8], vec![0, 1, 2, 3, 4]));
+        assert_eq!(middles(&[], 3), (vec![], vec![]));
+        assert_eq!(middles(&[[1, 2], [0, 2], [1, 2], [0, 1]], 3), (vec![3, 4, 3, 5], vec![0, 1, 3]));
+    }
+
+    #[test]
+    fn pieces_by_hand() {
+        let mesh = Mesh::unit_square([2, 1]).unwrap();
+        assert_eq!(mesh.len(), 4);
+        let piece = mesh.piece(1);
+        assert_eq!((piece.len(), piece.points().len(), piece.element(0)), (1, 3, &[0, 1, 2][..]));
+        let expected: Vec<[f64; 3]> = mesh.element(0).iter().map(|&node| mesh.points()[node as usize]).collect();
+        let mut found: Vec<[f64; 3]> = piece.element(0).iter().map(|&node| piece.points()[node as usize]).collect();
+        assert_eq!(found, expected);
+        found = mesh.piece(9).points().to_vec();
+        assert_eq!(found, mesh.points());
+    }
 }

@@ -44,12 +44,7 @@ impl Problem<'_> {
         }
         let size = |own: &[f64]| own.iter().map(|u| u * u).sum::<f64>().sqrt();
         let values: Vec<f64> = if b == 1 { x.to_vec() } else { x.chunks_exact(b).map(size).collect() };
-        let [[left, right], [bottom, top], _] = mesh.quality().bounds;
-        let [from, to] = window.unwrap_or([[left, bottom], [right, top]]);
-        let [width, height] = [to[0] - from[0], to[1] - from[1]];
-        if !(width > 0.0 && height > 0.0 && width.is_finite() && height.is_finite()) {
-            return Err(Error::Usage(format!("a picture from {from:?} to {to:?} has no size")));
-        }
+        let (from, [width, height]) = window_of(mesh, window)?;
         let zoom = SIDE / width.max(height);
         let size = [width, height].map(|side| ((side * zoom).round() as usize).max(1));
         let mut picture = Picture { size, values: vec![f64::NAN; size[0] * size[1]], range: [0.0; 2] };
@@ -64,6 +59,23 @@ impl Problem<'_> {
         picture.range = if range[0] < 0.0 && range[1] > 0.0 { [-largest, largest] } else { range };
         Ok(picture)
     }
+}
+
+/// The lower left corner of the part of the plane that a picture shows, and its sides.
+///
+/// # Errors
+/// [`Error::Usage`] for a window of no size, or without anything of the mesh.
+pub(super) fn window_of(mesh: &Mesh, window: Option<[[f64; 2]; 2]>) -> Result<([f64; 2], [f64; 2])> {
+    let [[left, right], [bottom, top], _] = mesh.quality().bounds;
+    let [from, to] = window.unwrap_or([[left, bottom], [right, top]]);
+    let sides = [to[0] - from[0], to[1] - from[1]];
+    if !sides.iter().all(|side| *side >= f64::MIN_POSITIVE * SIDE && side.is_finite()) {
+        return Err(Error::Usage(format!("a picture from {from:?} to {to:?} has no size")));
+    }
+    if from[0] > right || to[0] < left || from[1] > top || to[1] < bottom {
+        return Err(Error::Usage(format!("a picture from {from:?} to {to:?} shows nothing of the mesh")));
+    }
+    Ok((from, sides))
 }
 
 impl Picture {

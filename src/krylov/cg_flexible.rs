@@ -4,14 +4,14 @@
 //! Bytes a row and iteration in double precision beside M⁻¹: 12 nnz / n + 20 for the product, 120 for sums and updates. The ranks synchronise
 //! three times.
 
-use std::slice::from_ref;
-
 use super::application::Application;
 use super::iterate::Iterate;
 use super::judge::Judge;
 use super::verdict::Verdict;
 use super::workspace::Workspace;
+use crate::backend::machine::largest_halo;
 use crate::backend::pass_backend::PassBackend;
+use crate::backend::text::MATRIX;
 use crate::backend::{LinearOperator, Record};
 use crate::error::Result;
 
@@ -25,12 +25,12 @@ pub(crate) struct Preconditioned<O: PassBackend> {
 }
 
 impl<O: PassBackend> Preconditioned<O> {
-    /// Room for z beside a matrix with such a halo.
+    /// Room for z beside A and the operators of the preconditioner.
     ///
     /// # Errors
     /// Not enough memory on the device.
-    pub(crate) fn new(backend: &O, a: &impl LinearOperator<O>, m: Application<O>) -> Result<Self> {
-        Ok(Self { m, z: backend.vector(a.halo(), "z")? })
+    pub(crate) fn new(backend: &O, operators: &[impl LinearOperator<O>], m: Application<O>) -> Result<Self> {
+        Ok(Self { m, z: backend.vector(largest_halo(operators), "z")? })
     }
 
     /// How M⁻¹ is applied.
@@ -42,12 +42,13 @@ impl<O: PassBackend> Preconditioned<O> {
 /// Runs from `iterate` until `judge` says so. The direction may be that which the former run has left.
 pub(crate) fn cg_flexible<O: PassBackend>(
     backend: &O,
-    a: &impl LinearOperator<O>,
+    operators: &[impl LinearOperator<O>],
     iterate: &mut impl Iterate<O>,
     Preconditioned { m, z }: &mut Preconditioned<O>,
     w: &mut Workspace<O>,
     judge: &mut impl Judge,
 ) -> Result<Verdict> {
+    let a = &operators[MATRIX];
     backend.begin()?;
     iterate.residual(backend, a, w)?; //                    r = b − A x
     if let Some(verdict) = judge.begin(backend.dot(&w.r, &w.r)?) {
@@ -56,7 +57,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
     if judge.is_best() {
         iterate.keep(backend, w)?;
     }
-    m.apply(backend, from_ref(a), &mut w.r, z)?; //         z = M⁻¹ r
+    m.apply(backend, operators, &mut w.r, z)?; //           z = M⁻¹ r
     let mut rho = backend.dot(&w.r, z)?;
     if !judge.keeps_direction() {
         backend.copy(z, &mut w.p)?; //                      p = z
@@ -84,7 +85,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
         if let Some(verdict) = verdict.filter(|_| !has_next) {
             return Ok(verdict);
         }
-        m.apply(backend, from_ref(a), &mut w.r, z)?; //     z = M⁻¹ r
+        m.apply(backend, operators, &mut w.r, z)?; //     z = M⁻¹ r
         let sums = backend.dots(&[[&w.r, z], [z, &w.q]])?;
         let beta = -alpha * sums[1] / rho; //               β = z·(r − r') / ρ, r' the residual before
         backend.xpby(z, beta, &mut w.p)?; //                p = z + β p

@@ -26,7 +26,7 @@ mod steepest;
 mod verdict;
 mod workspace;
 
-pub(crate) use application::Application;
+pub(crate) use application::{Application, Through};
 pub(crate) use cg_classic::cg_classic;
 pub(crate) use cg_flexible::{Preconditioned, cg_flexible};
 pub(crate) use gmres::{Gmres, gmres};

@@ -11,7 +11,8 @@ use crate::backend::host::{HostBackend, dot};
 use crate::backend::{Arriving, LinearOperator, pair};
 use crate::device::Context;
 use crate::error::Result;
-use crate::partition::HaloPlan;
+use crate::matrix::Csr;
+use crate::partition::{HaloPlan, Part};
 use crate::real::Real;
 use crate::verify::{self, Residual};
 
@@ -55,6 +56,16 @@ pub(crate) trait HostRows<T>: Send {
     fn bytes(&self) -> u64;
 }
 
+/// A space that vectors come from, for which there is a matrix: the preconditioner is made of that (J. Xu, Computing 56 (1996), doi
+/// 10.1007/BF02238513).
+#[derive(Debug, Clone)]
+pub(crate) struct AuxiliarySpace {
+    /// C, of the order of A. Vectors of a coarser space have zeros where that has nothing, and rows of the identity there.
+    pub(crate) matrix: Csr,
+    /// P, if it is another space than that of A: then M⁻¹ = D⁻¹ + P C⁻¹ Pᵀ, with the diagonal D of A.
+    pub(crate) interpolation: Option<Csr>,
+}
+
 /// A square matrix that is known by its products alone.
 pub(crate) trait Distributed<'a>: ProductsIn<'a, f32> + ProductsIn<'a, f64> + Send + Sync {
     /// Rows, and columns.
@@ -72,6 +83,22 @@ pub(crate) trait Distributed<'a>: ProductsIn<'a, f32> + ProductsIn<'a, f64> + Se
     /// A bound of the largest eigenvalue of D⁻¹ A, with the diagonal D, if it is known and A symmetric and positive definite.
     fn largest_of_scaled(&self) -> Option<f64>;
 
+    /// The entries in blocks on the diagonal, if they are known.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    fn block_diagonal(&self) -> Result<Option<Csr>> {
+        Ok(None)
+    }
+
+    /// What multigrid is made from, if there is such a space.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    fn auxiliary_space(&self) -> Result<Option<AuxiliarySpace>> {
+        Ok(None)
+    }
+
     /// b − A x in double precision.
     fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
         let n = self.order();
@@ -79,6 +106,38 @@ pub(crate) trait Distributed<'a>: ProductsIn<'a, f32> + ProductsIn<'a, f64> + Se
         ProductsIn::<'a, f64>::on_host(self, &OwnRows { rows: 0..n, halo: Vec::new() }).multiply(x, &mut r);
         r.par_iter_mut().with_min_len(CHUNK).zip(b).for_each(|(r, b)| *r = b - *r);
         verify::of_difference(&r, b, x)
+    }
+}
+
+/// Rows of a matrix.
+pub(crate) struct MatrixRows<T> {
+    row_ptr: Vec<usize>,
+    col_idx: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> MatrixRows<T> {
+    pub(crate) fn new(part: &Part<'_>) -> Self {
+        Self {
+            row_ptr: part.row_ptr.iter().map(|&k| k - part.row_ptr[0]).collect(),
+            col_idx: part.col_idx.to_vec(),
+            values: part.values.iter().map(|&v| T::from_f64(v)).collect(),
+        }
+    }
+}
+
+impl<T: Real> HostRows<T> for MatrixRows<T> {
+    fn multiply(&mut self, x: &[T], y: &mut [T]) {
+        let Self { row_ptr, col_idx, values } = self;
+        y.par_iter_mut().enumerate().with_min_len(CHUNK).for_each(|(row, y)| {
+            let entries = row_ptr[row]..row_ptr[row + 1];
+            let of_row = col_idx[entries.clone()].iter().zip(&values[entries]);
+            *y = of_row.fold(T::default(), |sum, (&column, &v)| sum + v * x[column as usize]);
+        });
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.values.len() * (4 + size_of::<T>()) + 2 * self.row_ptr.len() * size_of::<T>()) as u64
     }
 }
 

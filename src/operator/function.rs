@@ -1,16 +1,18 @@
 //! A function of the caller's in place of a matrix, on the host.
 
-use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::backend::host::{HostBackend, dot};
-use crate::backend::{Arriving, LinearOperator, pair};
+use super::device_rows::DeviceRows;
+use super::distributed::{Distributed, HostRows, OwnRows, ProductsIn};
+use crate::device::Context;
 use crate::error::{Error, Result};
 use crate::matrix::gallery::random_vector;
-use crate::verify::{self, Residual, norm_2};
+use crate::real::Real;
+use crate::verify::norm_2;
 
 /// What (u·A v − v·A u) √n may be beside ‖u‖₂ ‖A v‖₂, for random u and v: about ‖A − Aᵀ‖ / ‖A‖ in the Frobenius norm. Functions in
 /// single precision stay below.
@@ -109,14 +111,6 @@ impl<'a> HostOperator<'a> {
         apply(x, y);
     }
 
-    /// b − A x, by the function itself, in double precision.
-    pub(crate) fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
-        let mut r = vec![0.0; self.n];
-        self.apply(x, &mut r);
-        minus(b, &mut r);
-        verify::of_difference(&r, b, x)
-    }
-
     /// Checks the symmetry on two random vectors, by two products, and that these set all elements.
     ///
     /// # Errors
@@ -141,101 +135,73 @@ impl<'a> HostOperator<'a> {
         }
         Ok(())
     }
-
-    /// The product as the host's rank has it: with S A S for a scaling S whose reciprocals are `roots`.
-    pub(crate) fn block(&self, roots: Option<&[f64]>) -> FunctionBlock<'a> {
-        let scaling = roots.map(|roots| (roots.to_vec(), RefCell::new(vec![0.0; self.n])));
-        FunctionBlock { a: Self { diagonal: None, ..self.clone() }, scaling }
-    }
 }
 
-/// r = b − y, where y is.
-fn minus(b: &[f64], y: &mut [f64]) {
-    y.par_iter_mut().with_min_len(CHUNK).zip(b).for_each(|(y, b)| *y = b - *y);
-}
-
-/// A function as a rank's block of rows, which are all.
-pub(crate) struct FunctionBlock<'a> {
+/// All rows of a function.
+struct FunctionRows<'a> {
     a: HostOperator<'a>,
-    /// Of a system that is scaled: the roots of its diagonal, and room for a vector.
-    scaling: Option<(Vec<f64>, RefCell<Vec<f64>>)>,
+    /// x and y in double precision, if vectors are not.
+    wide: [Vec<f64>; 2],
 }
 
-impl FunctionBlock<'_> {
-    /// y = S A S x, over the rows.
-    fn product(&self, backend: &HostBackend<f64>, x: &[f64], y: &mut [f64]) {
-        let _running = backend.running("function");
-        let (x, y) = (&x[..self.a.n], &mut y[..self.a.n]);
-        let Some((roots, scaled)) = &self.scaling else { return self.a.apply(x, y) };
-        let scaled = &mut *scaled.borrow_mut();
-        scaled.par_iter_mut().with_min_len(CHUNK).zip(x).zip(roots).for_each(|((s, x), root)| *s = x / root);
-        self.a.apply(scaled, y);
-        y.par_iter_mut().with_min_len(CHUNK).zip(roots).for_each(|(y, root)| *y /= root);
-    }
-}
-
-/// The rank is alone: there are no halos.
-impl LinearOperator<HostBackend<f64>> for FunctionBlock<'_> {
-    fn apply(&self, backend: &HostBackend<f64>, x: &mut Vec<f64>, y: &mut Vec<f64>) -> Result<()> {
-        self.product(backend, x, y);
-        Ok(())
-    }
-
-    fn fill_halo(&self, _: &HostBackend<f64>, _: &mut Vec<f64>) -> Result<()> {
-        Ok(())
-    }
-
-    fn multiply(
-        &self,
-        backend: &HostBackend<f64>,
-        v: &mut [Vec<f64>],
-        of: [usize; 2],
-        arriving: Option<Arriving<'_, Vec<f64>>>,
-        dots: &mut Vec<f64>,
-    ) -> Result<()> {
-        if let Some(Arriving { then, .. }) = arriving {
-            then(v)?;
-        }
-        let [x, y] = pair(v, of);
-        self.product(backend, x, y);
-        let (x, y) = (&x[..self.a.n], &y[..self.a.n]);
-        *dots = vec![dot(x, y), dot(y, y)];
-        Ok(())
-    }
-
-    fn takes_columns(&self) -> bool {
-        false
-    }
-
-    fn of_columns(&self, _: &HostBackend<f64>, columns: usize) -> Result<Self> {
-        unreachable!("a function takes one vector, not {columns}")
-    }
-
-    fn receive_halo(
-        &self,
-        _: &HostBackend<f64>,
-        v: &mut [Vec<f64>],
-        Arriving { then, .. }: Arriving<'_, Vec<f64>>,
-    ) -> Result<()> {
-        then(v)
-    }
-
-    fn pack_halo(&self, _: &HostBackend<f64>, _: &Vec<f64>, _: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn residual(&self, backend: &HostBackend<f64>, b: &Vec<f64>, x: &mut Vec<f64>, r: &mut Vec<f64>) -> Result<()> {
-        self.product(backend, x, r);
-        minus(b, &mut r[..self.a.n]);
-        Ok(())
-    }
-
-    fn halo(&self) -> usize {
-        0
+impl HostRows<f64> for FunctionRows<'_> {
+    fn multiply(&mut self, x: &[f64], y: &mut [f64]) {
+        self.a.apply(x, y);
     }
 
     /// x and y: what the function reads beside them, it alone knows.
     fn bytes(&self) -> u64 {
         16 * self.a.n as u64
+    }
+}
+
+impl HostRows<f32> for FunctionRows<'_> {
+    fn multiply(&mut self, x: &[f32], y: &mut [f32]) {
+        let [wide_x, wide_y] = &mut self.wide;
+        wide_x.clear();
+        wide_x.par_extend(x.par_iter().map(|&x| f64::from(x)));
+        wide_y.resize(y.len(), 0.0);
+        self.a.apply(wide_x, wide_y);
+        y.par_iter_mut().with_min_len(CHUNK).zip(wide_y).for_each(|(y, wide)| *y = *wide as f32);
+    }
+
+    fn bytes(&self) -> u64 {
+        8 * self.a.n as u64
+    }
+}
+
+impl<'a, T: Real> ProductsIn<'a, T> for HostOperator<'a>
+where
+    FunctionRows<'a>: HostRows<T>,
+{
+    fn on_host(&self, _: &OwnRows) -> Box<dyn HostRows<T> + 'a> {
+        Box::new(FunctionRows { a: Self { diagonal: None, ..self.clone() }, wide: Default::default() })
+    }
+
+    fn on_device(&self, ctx: &Context, _: &OwnRows, _: Option<&[T]>) -> Result<(DeviceRows<T>, u64)> {
+        Err(Error::Usage(format!("a function in place of a matrix runs on the host, not on {}", ctx.info().label())))
+    }
+}
+
+/// On one rank, which has all rows.
+impl<'a> Distributed<'a> for HostOperator<'a> {
+    fn order(&self) -> usize {
+        self.n
+    }
+
+    fn unit(&self) -> usize {
+        self.n
+    }
+
+    fn halo(&self, _: &Range<usize>) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn diagonal(&self) -> Option<Vec<f64>> {
+        self.diagonal.clone()
+    }
+
+    fn largest_of_scaled(&self) -> Option<f64> {
+        None
     }
 }

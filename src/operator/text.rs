@@ -362,7 +362,7 @@ mod tests {
         let (operator, _) = line(9, 1);
         let setup = setup.with_precond(Precond::Chebyshev);
         let error = OperatorSolver::new(operator, &setup).err().unwrap().to_string();
-        assert!(error.contains("no entries for precond = chebyshev"), "{error}");
+        assert!(error.contains("no bound of its eigenvalues for precond = chebyshev"), "{error}");
         assert!(DeviceOperator::new(1 << 31, "return 0;", on_host).is_err());
     }
 }

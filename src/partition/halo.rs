@@ -213,23 +213,33 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
 }
 
 /// Lets the ranks of several matrices have the same neighbours in each: those that exchange elements for one matrix exchange messages
-/// without elements for the others. So as many ranks receive a rank's message, whatever product it is for.
-pub(crate) fn join_neighbours(matrices: &mut [Vec<Part<'_>>]) {
+/// without elements for the others. So as many ranks receive a rank's message, whatever product it is for. Of each matrix, the plans of all ranks.
+pub(crate) fn join_plans(matrices: &mut [Vec<&mut HaloPlan>]) {
     let ranks = matrices.first().map_or(0, Vec::len);
     for to in 0..ranks {
         for from in 0..ranks {
-            let receives = |parts: &Vec<Part<'_>>| parts[to].halo.receive.iter().any(|one| one.from == from);
+            let receives = |plans: &Vec<&mut HaloPlan>| plans[to].receive.iter().any(|one| one.from == from);
             if !matrices.iter().any(receives) {
                 continue;
             }
-            for parts in matrices.iter_mut().filter(|parts| !receives(parts)) {
-                let receive = &mut parts[to].halo.receive;
+            for plans in matrices.iter_mut().filter(|plans| !receives(plans)) {
+                let receive = &mut plans[to].receive;
                 let at = receive.partition_point(|one| one.from < from);
                 receive.insert(at, Receive { from, segment: 0..0, halo: 0..0 });
-                parts[from].halo.receivers += 1;
+                plans[from].receivers += 1;
             }
         }
     }
+}
+
+/// [`join_plans`] of these parts.
+pub(crate) fn join_neighbours(matrices: &mut [Vec<Part<'_>>]) {
+    join_plans(&mut matrices.iter_mut().map(|parts| plans_of(parts)).collect::<Vec<_>>());
+}
+
+/// The plans of all parts.
+pub(crate) fn plans_of<'p>(parts: &'p mut [Part<'_>]) -> Vec<&'p mut HaloPlan> {
+    parts.iter_mut().map(|part| &mut part.halo).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use declive::experiments::elements::Measured;
 use declive::experiments::exchange::{HaloTime, Stages, SumTime};
 use declive::experiments::live::Answers;
 use declive::solve::{Exchange, Precision};
@@ -42,6 +43,8 @@ pub(crate) struct Entry {
     pub(crate) sums: Vec<SumTime>,
     pub(crate) halos: Vec<HaloTime>,
     pub(crate) stages: Option<Stages>,
+    /// The stages of iterations by finite elements.
+    pub(crate) elements: Option<Measured>,
 }
 
 /// Sums among so many devices by kernels that run meanwhile.
@@ -54,7 +57,7 @@ pub(crate) struct Running {
 impl Entry {
     /// An entry that waits for its times.
     pub(crate) fn new(model: Exchange, ranks: usize, devices: Vec<String>) -> Self {
-        Self { model, ranks, devices, sums: Vec::new(), halos: Vec::new(), stages: None }
+        Self { model, ranks, devices, sums: Vec::new(), halos: Vec::new(), stages: None, elements: None }
     }
 
     /// `host-staged, 2`; a device alone has no model.
@@ -149,6 +152,21 @@ impl fmt::Display for Report {
                 stages.boundary.map_or_else(String::new, micros),
                 micros(stages.product),
                 micros(stages.iteration),
+            ]
+        });
+        let heads = ["input s", "adjacency s", "boundary s", "product µs", "solver µs", "halo"].map(String::from);
+        self.table(&mut text, &format!("Stages by elements, {iterations}"), heads, |entry| {
+            let Some(stages) = &entry.elements else { return Vec::new() };
+            let Measured { input, adjacency, boundary, product, iteration, halo, .. } = stages;
+            let seconds = |time: Option<f64>| time.map_or_else(String::new, |time| format!("{time:.3}"));
+            let micros = |time: Option<f64>| time.map_or_else(String::new, |time| figure(1e6 * time));
+            vec![
+                seconds(Some(*input)),
+                seconds(*adjacency),
+                seconds(Some(*boundary)),
+                micros(*product),
+                micros(product.map(|product| iteration - product)),
+                count(*halo),
             ]
         });
         if !self.notes.is_empty() {

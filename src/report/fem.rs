@@ -28,6 +28,8 @@ pub(crate) struct Report {
     /// Of the matrix.
     entries: Option<usize>,
     operator: String,
+    /// Why, if it was measured.
+    operator_why: Option<String>,
     /// Of elements, if it goes by them.
     colours: Option<ColouringFacts>,
     method: Method,
@@ -109,6 +111,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) problem: &'a Problem<'a>,
     pub(crate) entries: Option<usize>,
     pub(crate) operator: String,
+    pub(crate) operator_why: Option<String>,
     pub(crate) colours: Option<ColouringFacts>,
     pub(crate) known: usize,
     pub(crate) solution: Solution,
@@ -132,7 +135,7 @@ impl Solution {
         let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, f64::max);
         let gradients = problem.gradients(x);
         let is_diffusion = plan.kind == Kind::Diffusion;
-        let reactions = problem.reactions(x);
+        let (reactions, energy) = problem.reactions_and_energy(x);
         let d = problem.mesh().cell().dimensions();
         let seen = probes.iter().filter_map(|probe| {
             let Sample { value, gradient, stress, .. } = problem.sample(x, probe.point)?;
@@ -146,7 +149,7 @@ impl Solution {
             largest_von_mises: problem.stresses(&gradients).map(|all| most(&mut all.iter().map(von_mises))),
             conductance: conductance(plan, &reactions),
             reactions,
-            energy: problem.energy(x),
+            energy,
             probes: seen.collect(),
         }
     }
@@ -181,6 +184,7 @@ impl Report {
             known: facts.known,
             entries: facts.entries,
             operator: facts.operator,
+            operator_why: facts.operator_why,
             colours: facts.colours,
             method: facts.method,
             precond: facts.precond,
@@ -220,6 +224,7 @@ impl Report {
             |entries| format!("{} of the matrix", plural(entries, "entry")),
         );
         all.push(("unknowns", format!("{unknowns}, of which {known} are known; {entries}")));
+        all.extend(self.operator_why.as_ref().map(|why| ("operator", format!("{}: {why}", self.operator))));
         all.extend(self.colours.map(|ColouringFacts { colours, smallest, largest, least, .. }| {
             let sizes = format!("{} to {} elements", count(smallest), count(largest));
             ("colours", format!("{colours} of {sizes}, where {least} elements share a node"))

@@ -2,7 +2,6 @@
 
 mod batch;
 pub(crate) mod columns;
-pub(crate) mod function;
 pub(crate) mod operator;
 
 use std::borrow::Cow;
@@ -27,9 +26,10 @@ use crate::backend::{Backend, LinearOperator};
 use crate::comm::{Alone, Board, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::{Error, Result};
+use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
-    Application, Gmres, Indefinite, Iterate, Method, Preconditioned, Reason, Verdict, Workspace, cg_classic,
+    Application, Gmres, Indefinite, Iterate, Method, Preconditioned, Reason, Through, Verdict, Workspace, cg_classic,
     cg_flexible, curvature, gmres, run,
 };
 use crate::matrix::Csr;
@@ -37,7 +37,7 @@ use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
-use crate::partition::{NewValues, Part};
+use crate::partition::{HaloPlan, NewValues, Part};
 use crate::precond::amg::on_device::DeviceCycle;
 use crate::precond::amg::on_device::ranks::Among;
 use crate::precond::given::Given;
@@ -117,6 +117,8 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
     given: Option<(Arc<Given>, Range<usize>)>,
     /// What does the same on this rank, if it can.
     on_rank: Option<Box<dyn OnRank<O>>>,
+    /// D⁻¹ of the rank's rows, if that preconditioner is one of an auxiliary space.
+    through: Option<Vec<f64>>,
     scaling: Option<RankScaling<O>>,
     /// Whether the system is the real form of a complex one.
     is_complex: bool,
@@ -195,6 +197,8 @@ impl System<'_> {
 struct Plan<'a> {
     precond: Option<(Precond, Rows)>,
     given: Option<(Arc<Given>, Range<usize>)>,
+    /// D⁻¹ of the rank's rows, if what is given is for an auxiliary space.
+    through: Option<Vec<f64>>,
     /// The scaling of the system, and which rows of it are this rank's.
     scaling: Option<(&'a Scaling, Range<usize>)>,
     factor: f64,
@@ -275,6 +279,7 @@ pub(crate) fn open(
             .applies(setup.precond)
             .then(|| (setup.precond, Rows::Matrix(Arc::clone(a), part.rows.clone(), factor))),
         given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), part.rows.clone())),
+        through: None,
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
         factor,
         is_complex: setup.is_complex,
@@ -391,7 +396,7 @@ impl Plan<'_> {
         }
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
-        let (on_rank, precond) = self.on_rank(&backend, &operators[MATRIX])?;
+        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), operators[MATRIX].patterns()))?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
@@ -429,30 +434,31 @@ impl Plan<'_> {
         let iterate = Mixed::new(wide_backend, wide, of_wide)?;
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let stored = Stored { format, choice: choices.swap_remove(MATRIX), bytes };
-        let (on_rank, precond) = self.on_rank(&backend, &operators[MATRIX])?;
+        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), operators[MATRIX].patterns()))?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
         Ok(Opened { rank, prepare, compile, upload, precond, tune: comparing })
     }
 
-    /// A multigrid cycle on the device, if all ranks are devices and these have room for it; and the time that it took, but for compiling.
+    /// A multigrid cycle on the device, if all ranks are devices and these have room for it; and the time that it took, but for compiling. The matrix
+    /// of its levels has this halo, and patterns if the device has it by these.
     fn on_rank<T: Real, A: Real>(
         &self,
         backend: &OpenClBackend<T, A>,
-        a: &DeviceBlock<T>,
+        (halo, patterns): (&HaloPlan, Option<&DictionaryBlock<T>>),
     ) -> Result<(OnDevice<T, A>, Duration)> {
         let none = (None, Duration::ZERO);
         let Some((given, rows)) = &self.given else { return Ok(none) };
         let Some(levels) = given.levels() else { return Ok(none) };
         let own = (rows.start, rows.len());
-        let among = self.board.map(|board| Among { board, own, plan: a.plan(), most: SHARED_LEVEL });
+        let among = self.board.map(|board| Among { board, own, plan: halo, most: SHARED_LEVEL });
         if among.is_none() && rows.len() < levels.a.n_rows() {
             return Ok(none);
         }
         let (making, compiled) = (stage("precond"), backend.compiled());
         let (ctx, tuning) = (&backend.ctx, &backend.kernels.tuning);
-        let made = DeviceCycle::new::<A>(ctx, tuning, levels, (self.factor, a.patterns()), among);
+        let made = DeviceCycle::new::<A>(ctx, tuning, levels, (self.factor, patterns), among);
         // all ranks have one, or none
         let is_there = matches!(made, Ok(Some(_)));
         match self.board {
@@ -512,6 +518,7 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
             precond: plan.precond.clone(),
             given: plan.given.clone(),
             on_rank: None,
+            through: plan.through.clone(),
             scaling,
             is_complex: plan.is_complex,
             w,
@@ -599,6 +606,7 @@ where
             precond,
             given,
             on_rank,
+            through,
             scaling,
             is_complex,
             w,
@@ -617,13 +625,20 @@ where
                 let text = method.program(Kind { is_scaled: scaling.is_some(), is_complex: *is_complex }, m);
                 let of_given = |(m, rows): &(Arc<Given>, Range<usize>)| Application::Given(Arc::clone(m), rows.clone());
                 let given = on_rank.take().map(Application::OnRank).or_else(|| given.as_ref().map(of_given));
+                let given = match (given, through) {
+                    (Some(c), Some(diagonal)) => {
+                        let through = Through::new(backend, operators, diagonal, c)?;
+                        Some(Application::Through(Box::new(through)))
+                    }
+                    (given, _) => given,
+                };
                 way.insert(match (&*method, given, text) {
                     (Method::Gmres, given, text) => {
                         let text = text.map(|text| Machine::new(backend, operators, text).map(Application::Text));
                         let application = given.map_or(text, |given| Some(Ok(given))).transpose()?;
                         Way::Cycles(Gmres::new(backend, (*restart, *is_complex), (application, varies))?)
                     }
-                    (_, Some(given), _) => Way::Flexible(Preconditioned::new(backend, &operators[MATRIX], given)?),
+                    (_, Some(given), _) => Way::Flexible(Preconditioned::new(backend, operators, given)?),
                     (_, None, Some(text)) => Way::Text(Machine::new(backend, operators, text)?),
                     (_, None, None) => Way::Classic,
                 })
@@ -661,7 +676,7 @@ where
             let verdict = match way {
                 Way::Text(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
                 Way::Cycles(cycles) => gmres(backend, operators, iterate, w, cycles, &mut monitor)?,
-                Way::Flexible(m) => cg_flexible(backend, &operators[MATRIX], iterate, m, w, &mut monitor)?,
+                Way::Flexible(m) => cg_flexible(backend, operators, iterate, m, w, &mut monitor)?,
                 Way::Classic => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;

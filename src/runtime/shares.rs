@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::named::named;
 
@@ -64,6 +65,35 @@ impl Shares {
         let (given, there) = (count(self.0.len(), "number"), count(ranks, "rank"));
         Err(Error::Usage(format!("shares = {self} has {given}, but there are {there}; give one number for each rank")))
     }
+}
+
+/// The shares of ranks: those given by hand; the same for devices that are alike; else their speeds, of each kind measured once.
+///
+/// # Errors
+/// Shares for another number of ranks; those of `speed`.
+pub(crate) fn by_speed(
+    devices: &[Option<Info>],
+    by_hand: Option<&Shares>,
+    mut speed: impl FnMut(Option<&Info>) -> Result<f64>,
+) -> Result<(Vec<f64>, ShareSource)> {
+    if let Some(shares) = by_hand {
+        return Ok((shares.of_ranks(devices.len())?.to_vec(), ShareSource::ByHand));
+    }
+    let kind = |device: &Option<Info>| {
+        device.as_ref().map_or_else(|| "host".to_owned(), |device| format!("{}, {}", device.name, device.driver))
+    };
+    let kinds: Vec<String> = devices.iter().map(kind).collect();
+    if kinds.iter().all(|kind| *kind == kinds[0]) {
+        return Ok((vec![1.0; devices.len()], ShareSource::Even));
+    }
+    let mut speeds: Vec<f64> = Vec::new();
+    for (k, device) in devices.iter().enumerate() {
+        let known = kinds[..k].iter().position(|kind| *kind == kinds[k]);
+        let found = known.map_or_else(|| speed(device.as_ref()), |known| Ok(speeds[known]))?;
+        log::info!("{}: {found:.3e} a second", kinds[k]);
+        speeds.push(found);
+    }
+    Ok((speeds, ShareSource::Measured))
 }
 
 impl FromStr for Shares {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::memory_check;
 use super::monitor::Monitor;
 use super::rank::columns::{Columns, ColumnsEnded};
+use super::rank::operator::OfPreconditioner;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::rebalance::{self, Balance};
 use super::setup::Setup;
@@ -27,9 +28,8 @@ use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::distributed::Distributed;
-use crate::operator::{Exchange, Format, HostOperator};
+use crate::operator::{Exchange, Format};
 use crate::partition::{Part, join_neighbours, split};
-use crate::precond::given::Given;
 use crate::precond::scaling::Scaling;
 use crate::timeline::stages::stage;
 use crate::tune::{Tune, kept};
@@ -253,29 +253,6 @@ impl Ranks<'static> {
 }
 
 impl<'a> Ranks<'a> {
-    /// The rank of a function in place of a matrix, which is the host.
-    ///
-    /// # Errors
-    /// Those of the rank.
-    pub(crate) fn of_function(a: &HostOperator<'a>, setup: &Setup, given: Option<&Arc<Given>>) -> Result<Self, Error> {
-        let (rank, is_preconditioned) = rank::function::open(a, setup, given)?;
-        let rows = std::iter::once(0..a.order()).collect();
-        Ok(Self {
-            ranks: vec![rank],
-            receivers: vec![0],
-            placement: Placement { devices: vec![None], rows, source: ShareSource::ByHand },
-            infos: Vec::new(),
-            left_out: Vec::new(),
-            costs: vec![1.0],
-            holds_all: vec![true],
-            is_preconditioned,
-            entries_of_precond: Vec::new(),
-            #[cfg(test)]
-            altered: None,
-            times: SetupTimes::default(),
-        })
-    }
-
     /// The ranks of an operator that is known by its products alone: devices, or the host where there is none, with rows of each.
     ///
     /// # Errors
@@ -283,11 +260,11 @@ impl<'a> Ranks<'a> {
     pub(crate) fn of_operator(
         a: &dyn Distributed<'a>,
         setup: &Setup,
-        given: Option<&Arc<Given>>,
+        of_precond: &OfPreconditioner,
         placement: Placement,
     ) -> Result<Self, Failed> {
         let opening = stage("open");
-        let opened = rank::operator::open(a, setup, given, (&placement.devices, &placement.rows))?;
+        let opened = rank::operator::open(a, setup, of_precond, (&placement.devices, &placement.rows))?;
         let count = placement.rows.len();
         let n = a.order().max(1) as f64;
         let info = |(k, device): (usize, &Option<Info>)| {
@@ -318,7 +295,7 @@ impl<'a> Ranks<'a> {
             left_out: Vec::new(),
             holds_all: vec![false; count],
             is_preconditioned: opened.is_preconditioned,
-            entries_of_precond: Vec::new(),
+            entries_of_precond: of_precond.matrices.iter().map(Csr::nnz).collect(),
             #[cfg(test)]
             altered: None,
             times: SetupTimes { prepare: opening.end(), ..SetupTimes::default() },

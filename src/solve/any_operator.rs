@@ -1,20 +1,18 @@
 //! What a matrix may be that is known by its products alone.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::{self, Choice, Info, Kind, Pick};
+use super::operator_precond::Brought;
+use crate::device::{self, Choice, Info, Kind, Pick, Selection};
 use crate::error::{Error, Result};
 use crate::operator::distributed::Distributed;
 use crate::operator::{DeviceOperator, HostOperator};
 use crate::partition::row_ranges_of;
 use crate::precond::Precond;
-use crate::precond::given::Given;
 use crate::real::Precision;
-use crate::runtime::{Placement, Ranks, Setup, ShareSource};
-use crate::verify::Residual;
+use crate::runtime::{Placement, Ranks, Setup, ShareSource, by_speed, rows_a_second};
 
 /// With [`Choice::Auto`], a GPU more gets rows if each has so many: for fewer, waiting for the others takes longer than they save.
 const ROWS_OF_A_GPU: usize = 4_000_000;
@@ -58,29 +56,18 @@ impl<'a> Operator<'a> {
         Self::Ranks(RanksOperator(Arc::new(a)))
     }
 
+    /// What it is to ranks.
+    pub(super) fn to_ranks(&self) -> &dyn Distributed<'a> {
+        match self {
+            Self::Function(a) => a,
+            Self::Ranks(RanksOperator(a)) => &**a,
+        }
+    }
+
     /// Rows, and columns.
     #[must_use]
     pub fn order(&self) -> usize {
-        match self {
-            Self::Function(a) => a.order(),
-            Self::Ranks(RanksOperator(a)) => a.order(),
-        }
-    }
-
-    /// The diagonal, if it is known.
-    pub(super) fn diagonal(&self) -> Option<Cow<'_, [f64]>> {
-        match self {
-            Self::Function(a) => a.diagonal().map(Cow::Borrowed),
-            Self::Ranks(RanksOperator(a)) => a.diagonal().map(Cow::Owned),
-        }
-    }
-
-    /// b − A x.
-    pub(super) fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
-        match self {
-            Self::Function(a) => a.residual(b, x),
-            Self::Ranks(RanksOperator(a)) => a.residual(b, x),
-        }
+        self.to_ranks().order()
     }
 
     /// What a setup asks for can be had.
@@ -93,25 +80,14 @@ impl<'a> Operator<'a> {
             Self::Ranks(_) => ("an operator that is no matrix", true),
         };
         let refuse = |why: String| Err(Error::Usage(format!("{what} {why}")));
-        if !has_devices && setup.precision != Precision::F64 {
-            return refuse(format!(
-                "works in double precision, not with precision = {}; use precision = f64",
-                setup.precision
-            ));
-        }
         if !has_devices && setup.devices != Choice::Auto && setup.devices != Choice::List(vec![Pick::Host]) {
             let devices = &setup.devices;
             return refuse(format!("runs on the host, not with devices = {devices}; use devices = host or auto"));
         }
-        let has_bound = match self {
-            Self::Ranks(RanksOperator(a)) if setup.precond == Precond::Chebyshev => a.largest_of_scaled().is_some(),
-            _ => false,
-        };
         match setup.precond {
             Precond::Transversal => return refuse("has no transversal; use precond = jacobi".into()),
-            Precond::Amg => return refuse("has no levels; use precond = jacobi".into()),
-            precond if precond.multiplies() && !has_bound => {
-                return refuse(format!("has no entries for precond = {precond}; use precond = jacobi"));
+            Precond::Chebyshev if self.to_ranks().largest_of_scaled().is_none() => {
+                return refuse("has no bound of its eigenvalues for precond = chebyshev; use precond = jacobi".into());
             }
             _ => {}
         }
@@ -124,39 +100,46 @@ impl<'a> Operator<'a> {
         Ok(())
     }
 
-    /// Opens the ranks.
+    /// Opens the ranks; and a line for the user about their choice, if there is something to tell.
     ///
     /// # Errors
-    /// [`Error::NoDevice`]; errors of devices.
-    pub(super) fn ranks(&self, setup: &Setup, given: Option<&Arc<Given>>) -> Result<Ranks<'a>> {
-        match self {
-            Self::Function(a) => Ranks::of_function(a, setup, given),
-            Self::Ranks(RanksOperator(a)) => {
-                let placement = placement(&**a, setup)?;
-                Ranks::of_operator(&**a, setup, given, placement).map_err(Error::from)
+    /// [`Error::NoDevice`]; errors of devices; those of the preconditioner.
+    pub(super) fn ranks(&self, setup: &Setup, brought: &Brought) -> Result<(Ranks<'a>, Option<String>)> {
+        let a = self.to_ranks();
+        let (placement, note) = match self {
+            Self::Function(_) => {
+                let rows = std::iter::once(0..a.order()).collect();
+                (Placement { devices: vec![None], rows, source: ShareSource::ByHand }, None)
             }
-        }
+            Self::Ranks(_) => placement(a, setup)?,
+        };
+        let of_precond = brought.for_ranks(self, setup, &placement.devices)?;
+        Ok((Ranks::of_operator(a, setup, &of_precond, placement).map_err(Error::from)?, note))
     }
 }
 
-/// Which devices get which rows.
-fn placement(a: &dyn Distributed<'_>, setup: &Setup) -> Result<Placement> {
+/// Which devices get which rows, and what there is to tell of that.
+fn placement(a: &dyn Distributed<'_>, setup: &Setup) -> Result<(Placement, Option<String>)> {
     let needs_f64 = setup.precision != Precision::F32;
-    let mut devices = device::select(&setup.devices, needs_f64)?.ranks;
+    let Selection { ranks: mut devices, mut note, .. } = device::select(&setup.devices, needs_f64)?;
     let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
     if setup.devices == Choice::Auto {
         if devices.iter().any(is_gpu) {
             devices.retain(is_gpu);
         }
-        devices.truncate((a.order() / ROWS_OF_A_GPU).max(1));
+        let (all, few) = (devices.len(), (a.order() / ROWS_OF_A_GPU).max(1));
+        if few < all {
+            devices.truncate(few);
+            let unknowns = (few + 1) * ROWS_OF_A_GPU;
+            note = Some(format!(
+                "{few} of {all} GPUs: with fewer than {unknowns} unknowns, to wait for one more takes longer than it saves"
+            ));
+        }
     }
-    let even = vec![1.0; devices.len()];
-    let (shares, source) = match &setup.shares {
-        Some(shares) => (shares.of_ranks(devices.len())?, ShareSource::ByHand),
-        None => (&*even, ShareSource::Even),
-    };
+    let speed = |device: Option<&Info>| rows_a_second(a, setup.precision, device);
+    let (shares, source) = by_speed(&devices, setup.shares.as_ref(), speed)?;
     let unit = a.unit();
     let whole = |rows: Range<usize>| rows.start * unit..rows.end * unit;
-    let rows = row_ranges_of(a.order() / unit, |row| row, shares).into_iter().map(whole).collect();
-    Ok(Placement { devices, rows, source })
+    let rows = row_ranges_of(a.order() / unit, |row| row, &shares).into_iter().map(whole).collect();
+    Ok((Placement { devices, rows, source }, note))
 }

@@ -13,6 +13,7 @@ mod memory;
 mod methods;
 mod null_space;
 mod operator;
+mod operator_precond;
 mod outcome;
 mod patience;
 mod reach;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::any_operator::Operator;
-use super::chain::{Candidate, Chain, Known};
+use super::chain::{Candidate, Chain, Known, check_precond};
+use super::operator_precond::Brought;
 use super::outcome::Outcome;
 use super::rounds;
 use super::session::{check_tolerances, check_vector, nothing_to_do, setup_for_given};
@@ -13,6 +14,7 @@ use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, Method, Reason};
+use crate::matrix::Csr;
 use crate::precond::given::Given;
 use crate::precond::{HostPreconditioner, Precond};
 use crate::runtime::{Control, RankInfo, Ranks, Setup, Stop};
@@ -20,7 +22,7 @@ use crate::timeline::stages::stage;
 use crate::tune::Tune;
 
 /// A matrix that is known by its products alone, ready to solve for many right-hand sides by the same methods as
-/// [`Solver`](super::Solver): a function on the host in double precision; elements of [`fem`](crate::fem) on devices, too, several at
+/// [`Solver`](super::Solver): a function on the host; elements of [`fem`](crate::fem) on devices, too, several at
 /// once, in any precision.
 ///
 /// "Converged" is said only after b − A x has been formed once more on the host in double precision, by the function itself or by the
@@ -28,8 +30,9 @@ use crate::tune::Tune;
 pub struct OperatorSolver<'a> {
     a: Operator<'a>,
     setup: Setup,
-    given: Option<Arc<Given>>,
+    brought: Brought,
     ranks: Ranks<'a>,
+    note: Option<String>,
     /// What the diagonal shows, if it is known.
     obstacle: Option<Indefinite>,
     chain: Chain,
@@ -42,8 +45,8 @@ impl fmt::Debug for OperatorSolver<'_> {
 }
 
 impl<'a> OperatorSolver<'a> {
-    /// Makes `a` ready. Of `setup`, the method, the preconditioner and `assume_symmetric` count, and for operators of devices these, their
-    /// shares and the precision. `jacobi` needs the diagonal: that of a function, [`HostOperator::with_diagonal`](crate::HostOperator::with_diagonal), and without it is as
+    /// Makes `a` ready. Of `setup`, the method, the preconditioner, the precision and `assume_symmetric` count, and for operators of devices
+    /// these and their shares. `jacobi` needs the diagonal: that of a function, [`HostOperator::with_diagonal`](crate::HostOperator::with_diagonal), and without it is as
     /// `none`. Unless the symmetry is to be assumed, two products of a function with random vectors test it, and that all elements are set;
     /// parts of A − Aᵀ below some 10⁻⁶ of A are not seen.
     ///
@@ -51,9 +54,24 @@ impl<'a> OperatorSolver<'a> {
     ///
     /// # Errors
     /// [`Error::OperatorNotSymmetric`]; [`Error::NotFinite`] for products and the diagonal; [`Error::SizeMismatch`] for the latter; [`Error::Usage`] for
-    /// what the operator does not have: of a function another precision than double, or devices other than the host; errors of devices.
+    /// what the operator does not have: of a function devices other than the host, or entries for a preconditioner; errors of devices.
     pub fn new(a: impl Into<Operator<'a>>, setup: &Setup) -> Result<Self> {
-        Self::open(a.into(), setup, None)
+        Self::open(a.into(), setup, Brought::default())
+    }
+
+    /// The same with a preconditioner that is made of a matrix nearby in place of A: of lower order, without what couples hardly, or A itself
+    /// where there is memory. So `amg`, `fsai`, `ilu0` and `block-jacobi` serve an operator that has no entries, and `jacobi` one whose diagonal
+    /// is not known; `none` and `chebyshev` make nothing of it. For `amg` the matrix should be symmetric and positive definite.
+    ///
+    /// # Errors
+    /// As [`OperatorSolver::new`]; [`Error::SizeMismatch`] for a matrix of another order.
+    pub fn with_matrix(a: impl Into<Operator<'a>>, setup: &Setup, matrix: Csr) -> Result<Self> {
+        let a = a.into();
+        let expected = a.order();
+        if let Some(found) = [matrix.n_rows(), matrix.n_cols()].into_iter().find(|&found| found != expected) {
+            return Err(Error::SizeMismatch { what: "the matrix of the preconditioner".into(), expected, found });
+        }
+        Self::open(a, setup, Brought { matrix: Some(matrix), given: None })
     }
 
     /// The same with a preconditioner of the caller's own, as [`Solver::with_preconditioner`](super::Solver::with_preconditioner) has it.
@@ -67,12 +85,14 @@ impl<'a> OperatorSolver<'a> {
     ) -> Result<Self> {
         let (a, setup) = (a.into(), setup_for_given(setup)?);
         let given = Arc::new(Given::new(m, a.order(), None));
-        Self::open(a, &setup, Some(given))
+        Self::open(a, &setup, Brought { given: Some(given), matrix: None })
     }
 
-    fn open(a: Operator<'a>, setup: &Setup, given: Option<Arc<Given>>) -> Result<Self> {
+    fn open(a: Operator<'a>, setup: &Setup, brought: Brought) -> Result<Self> {
+        check_precond(setup)?;
         a.check(setup)?;
-        let diagonal = a.diagonal();
+        setup.near_null.iter().try_for_each(|near_null| near_null.check(a.order()))?;
+        let diagonal = a.to_ranks().diagonal();
         if let Some(diagonal) = &diagonal {
             check_vector("the diagonal", diagonal, a.order())?;
         }
@@ -85,11 +105,14 @@ impl<'a> OperatorSolver<'a> {
         // an unsymmetric one is asked for by the name of its method
         let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
         let mut setup = setup.clone().with_method(method).with_tune(Tune::Off);
-        if diagonal.is_none() {
+        if !method.takes(setup.precond) {
+            setup.precond = Precond::Jacobi; // auto has found another method
+        }
+        if diagonal.is_none() && brought.matrix.is_none() && setup.precond.is_diagonal() {
             setup.precond = Precond::None;
         }
-        let ranks = a.ranks(&setup, given.as_ref())?;
-        Ok(Self { a, setup, given, ranks, obstacle, chain })
+        let (ranks, note) = a.ranks(&setup, &brought)?;
+        Ok(Self { a, setup, brought, ranks, note, obstacle, chain })
     }
 
     /// Solves `A x = b` from `x0`, or from zero: [`solve_into`](Self::solve_into) with a vector for x.
@@ -130,14 +153,14 @@ impl<'a> OperatorSolver<'a> {
                 x.fill(0.0);
             }
             let verifying = stage("verify");
-            let residual = self.a.residual(b, x);
+            let residual = self.a.to_ranks().residual(b, x);
             let statistics = Statistics::of_none(control.done, 1, &residual, verifying.end());
             return Ok((statistics, (reason, residual)));
         }
         let (mut statistics, started) = (Statistics::after(control.done), Instant::now());
         let answer = loop {
             let Self { a, setup, ranks, .. } = self;
-            let residual = |b: &[f64], x: &[f64]| a.residual(b, x);
+            let residual = |b: &[f64], x: &[f64]| a.to_ranks().residual(b, x);
             let subject = Subject::Function { n, setup, residual: &residual };
             let of_solve = (&mut statistics, started);
             let answer = rounds::solve(subject, ranks, &mut Vec::new(), b, x, (stop, control), of_solve)?;
@@ -157,7 +180,11 @@ impl<'a> OperatorSolver<'a> {
         let (start, from) = (Instant::now(), self.setup.method);
         log::info!("{from} has ended ({why}); {to} goes on");
         self.setup.method = to.method;
-        self.ranks = self.a.ranks(&self.setup, self.given.as_ref())?;
+        if !self.setup.precond.is_diagonal() {
+            self.setup.precond = to.precond;
+        }
+        self.ranks.close(); // there may be no room for both
+        (self.ranks, _) = self.a.ranks(&self.setup, &self.brought)?;
         statistics.switched(from, to, why, start.elapsed());
         Ok(())
     }
@@ -169,16 +196,28 @@ impl<'a> OperatorSolver<'a> {
         nothing_to_do(b, stop, control).or(obstacle)
     }
 
-    /// The ranks, and the rows of each; of a function there are none.
+    /// The ranks, and the rows of each.
     #[must_use]
     pub fn ranks(&self) -> &[RankInfo] {
         &self.ranks.infos
+    }
+
+    /// A line for the user about the choice of devices, if there is something to tell.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// The method that is followed: never [`Method::Auto`].
     #[must_use]
     pub fn method(&self) -> Method {
         self.setup.method
+    }
+
+    /// The preconditioner.
+    #[must_use]
+    pub fn precond(&self) -> Precond {
+        self.setup.precond
     }
 
     /// Why [`Method::Auto`] did not begin with `cg`, if it did not: what shows that the matrix is not positive definite.

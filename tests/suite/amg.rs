@@ -107,7 +107,7 @@ fn who_can_have_it() {
     assert!(error(system("stokes2d:6"), Method::Gmres).contains("symmetric positive definite"));
     let f = |x: &[f64], y: &mut [f64]| y.copy_from_slice(x);
     let function = OperatorSolver::new(HostOperator::new(5, f), &amg(Method::Cg, Precision::F64, "host"));
-    assert!(matches!(function, Err(Error::Usage(text)) if text.contains("no levels")));
+    assert!(matches!(function, Err(Error::Usage(text)) if text.contains("no entries for precond = amg")));
 }
 
 #[test]

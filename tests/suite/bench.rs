@@ -231,6 +231,29 @@ fn exchanges_by_every_model() {
     }
 }
 
+/// The five stages of products by elements, beside those of a solve with the assembled matrix.
+#[test]
+fn exchanges_of_a_capacitor() {
+    let place = Place::new();
+    let args =
+        "bench exchange --capacitor 1 --devices 0,0 --models live,host-staged --sizes 1 --iterations 5 --repeat 1";
+    let report = place.run(&format!("{args} --json")).ends(0).json();
+    assert_eq!(report["matrix"]["rows"], 594);
+    let entries = report["entries"].as_array().unwrap();
+    let has_stages: Vec<bool> = entries.iter().map(|entry| !entry["elements"].is_null()).collect();
+    assert_eq!(has_stages, [true, false, true]); // alone, live, host-staged
+    for stages in entries.iter().map(|entry| &entry["elements"]).filter(|stages| !stages.is_null()) {
+        assert_eq!((&stages["way"], &stages["iterations"]), (&"by-node".into(), &5.into()));
+        assert!(
+            ["input", "adjacency", "boundary", "iteration"].iter().all(|stage| stages[*stage].as_f64().unwrap() > 0.0)
+        );
+    }
+    assert!(entries[2]["elements"]["halo"].as_u64().unwrap() > 0);
+    let text = words(&place.run(args).ok());
+    assert!(text.contains("Stages by elements, 5 iterations") && text.contains("capacitor of 1 cells"), "{text}");
+    assert_eq!(place.run("bench exchange --capacitor 1 --order 1000").code, Some(2));
+}
+
 #[test]
 fn threads_add_up_as_running_kernels_do() {
     let args = "bench exchange --devices host,host,host --counts 2,3 --models host-staged --sizes 1 --order 1000";

@@ -38,6 +38,9 @@ fn a_table_is_printed() {
     let text = place.run(args).ends(0).out;
     assert!(text.contains("elasticity in 162 elements tetrahedron4, 192 unknowns, f64: 2 iterations"), "{text}");
     assert!(text.contains("by-node") && text.contains("host") && !text.contains("colours"), "{text}");
+    let args = "bench fem --element triangle3 --capacitor 1 --ways by-node --iterations 2 --devices host";
+    let text = place.run(args).ends(0).out;
+    assert!(text.contains("diffusion in 1,076 elements triangle3, 594 unknowns"), "{text}");
 }
 
 #[test]
@@ -46,5 +49,6 @@ fn what_is_wrong_is_misuse() {
     place.run("bench fem --element square").misused(&["square", "triangle3"]);
     place.run("bench fem --ways all").misused(&["all", "by-node"]);
     place.run("bench fem --size 0").misused(&["--size"]);
+    place.run("bench fem --capacitor 2 --devices host").misused(&["capacitor", "tetrahedron10"]);
     place.run("bench fem --size 4000 --element tetrahedron4 --devices host").misused(&["nodes"]);
 }

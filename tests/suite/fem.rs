@@ -171,8 +171,12 @@ fn what_ends_otherwise() {
         "cube.toml",
         SQUARE.replace("square", "cube").replace("[6, 5]", "[1, 1, 1]").replace("[0.5, 0.5]", "[0, 0, 0]"),
     );
+    place.write("beside.toml", format!("{SQUARE}[picture]\nfrom = [-2.0, -2.0]\nto = [-1.0, -1.0]\n"));
+    place.write("tiny.toml", format!("{SQUARE}[picture]\nfrom = [0.0, 0.0]\nto = [1e-310, 1e-310]\n"));
     let cases = [
         ("fem no-such.toml", "no-such.toml"),
+        ("fem beside.toml --png u.png", "beside.toml: a picture from [-2.0, -2.0] to [-1.0, -1.0] shows nothing"),
+        ("fem tiny.toml --report r.html", "tiny.toml: a picture from [0.0, 0.0] to [1e-310, 1e-310] has no size"),
         ("fem broken.msh", "broken.msh: line 6: 'x' is no"),
         ("fem of-broken.toml", "of-broken.toml: broken.msh: line 6: 'x' is no"),
         ("fem lid.toml", "lid.toml: line 8: sides.lid: the mesh has no such side; it has: left, right, bottom, top"),
@@ -207,6 +211,8 @@ fn fields_do_not_depend_on_the_operator() {
             "--operator by-node --method cg --devices 0",
             "--operator coloured --method cg --devices 0,host",
             "--operator by-node --method cg --precond chebyshev --devices 0,0",
+            "--operator by-node --precond amg --devices 0",
+            "--operator by-node --precond block-jacobi --devices host",
         ] {
             let report = run(options);
             assert_eq!((&report["converged"], &report["entries"]), (&true.into(), &Value::Null), "{options}");

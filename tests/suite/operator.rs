@@ -52,6 +52,79 @@ fn every_method_takes_the_iterations_that_it_takes_with_the_matrix() {
     }
 }
 
+/// A function computes in double precision, and vectors may be in single: mixed gets as far as double does, single as far as it can.
+#[test]
+fn functions_in_every_precision() {
+    let a = system("jumps:9,contrast=100,seed=3");
+    let b = gallery::random_vector(a.n_rows(), 5);
+    for method in [Method::Cg, Method::CgPipelined, Method::Minres, Method::Bicgstab, Method::Gmres] {
+        for (precision, rtol) in [(Precision::F32, 1e-4), (Precision::Mixed, 1e-10)] {
+            let setup = host(method, Precond::Jacobi).with_precision(precision);
+            let o = solved(function(&a).with_diagonal(a.diagonal()), &b, &setup, rtol);
+            let found = relative_residual(&a, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1.01 * rtol, "{method}, {precision}: {}, {found:e}", o.reason);
+            let by_rows = solve(&a, &b, &setup, rtol);
+            let few = by_rows.iterations / 10 + 3;
+            let taken = o.iterations;
+            assert!(
+                taken.abs_diff(by_rows.iterations) <= few,
+                "{method}, {precision}: {taken}, {}",
+                by_rows.iterations
+            );
+        }
+    }
+}
+
+/// Of a matrix nearby, here A itself or that without its smallest couplings, a function has every preconditioner that needs entries.
+#[test]
+fn a_matrix_nearby_serves_the_preconditioner() {
+    let a = system("jumps:9,contrast=100,seed=3");
+    let b = gallery::random_vector(a.n_rows(), 5);
+    let (n, _, row_ptr, cols, values) = a.clone().into_raw_parts();
+    let nearby: Vec<f64> = values.iter().map(|v| if v.abs() < 2.0 { 0.9 * v } else { *v }).collect();
+    let nearby = Csr::new(n, n, row_ptr, cols, nearby).unwrap();
+    let none = solved(function(&a), &b, &host(Method::Cg, Precond::None), 1e-9).iterations;
+    for (method, precond) in [
+        (Method::Cg, Precond::Amg),
+        (Method::Cg, Precond::Fsai),
+        (Method::CgTextbook, Precond::BlockJacobi),
+        (Method::Gmres, Precond::Ilu0),
+        (Method::Gmres, Precond::Amg),
+    ] {
+        for (matrix, precision) in [(&a, Precision::F64), (&nearby, Precision::F64), (&a, Precision::Mixed)] {
+            let setup = host(method, precond).with_precision(precision);
+            let mut solver = OperatorSolver::with_matrix(function(&a), &setup, matrix.clone()).unwrap();
+            let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-9), Control::default()).unwrap();
+            let found = relative_residual(&a, &b, &o.x);
+            assert!(o.reason.converged() && found <= 1.01e-9, "{method}, {precond}: {}, {found:e}", o.reason);
+            assert!(2 * o.iterations < none, "{method}, {precond}: {} and {none}", o.iterations);
+            if std::ptr::eq(matrix, &a) && precision == Precision::F64 {
+                let by_rows = solve(&a, &b, &setup, 1e-9).iterations;
+                assert!(o.iterations.abs_diff(by_rows) <= 2, "{method}, {precond}: {}, {by_rows}", o.iterations);
+            }
+        }
+    }
+    // auto takes what the method can have
+    let auto = Setup::default().with_devices("host".parse().unwrap()).with_precond(Precond::Ilu0);
+    let solver = OperatorSolver::with_matrix(function(&a), &auto, a.clone()).unwrap();
+    assert_eq!((solver.method(), solver.precond()), (Method::Cg, Precond::Jacobi));
+    // a diagonal that is not known is that of the matrix
+    let mut solver = OperatorSolver::with_matrix(function(&a), &host(Method::Cg, Precond::Jacobi), a.clone()).unwrap();
+    let o = solver.solve(&b, None, &Stop::default().with_rtol(1e-9), Control::default()).unwrap();
+    assert!(o.iterations < none && relative_residual(&a, &b, &o.x) <= 1.01e-9, "{} and {none}", o.iterations);
+
+    let refused = |setup: &Setup, matrix: Option<Csr>| match matrix {
+        Some(matrix) => OperatorSolver::with_matrix(function(&a), setup, matrix).unwrap_err(),
+        None => OperatorSolver::new(function(&a), setup).unwrap_err(),
+    };
+    let error = refused(&host(Method::Cg, Precond::Amg), Some(system("tridiagonal:5")));
+    assert!(matches!(error, Error::SizeMismatch { expected: 729, found: 5, .. }), "{error}");
+    for precond in [Precond::Amg, Precond::Fsai, Precond::BlockJacobi] {
+        let words = refused(&host(Method::Cg, precond), None).to_string();
+        assert!(words.contains(&format!("no entries for precond = {precond}; give it a matrix")), "{words}");
+    }
+}
+
 /// Without a diagonal, jacobi is as none; with it, a system of great contrasts takes far fewer iterations.
 #[test]
 fn a_diagonal_serves_the_preconditioner() {
@@ -201,8 +274,6 @@ fn what_can_not_be_solved_is_refused() {
     let a = system("poisson2d:13x9");
     let refused = |a: HostOperator<'_>, setup: &Setup| OperatorSolver::new(a, setup).unwrap_err();
     let usual = Setup::default();
-    let words = refused(function(&a), &usual.clone().with_precision(Precision::Mixed)).to_string();
-    assert!(words.contains("precision = mixed; use precision = f64"), "{words}");
     let words = refused(function(&a), &usual.clone().with_devices("0".parse().unwrap())).to_string();
     assert!(words.contains("devices = 0; use devices = host or auto"), "{words}");
     let error = refused(function(&a).with_diagonal(vec![1.0; 4]), &usual);

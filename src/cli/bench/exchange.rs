@@ -3,9 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use declive::device::{Info, select};
+use declive::device::{Choice, Info, Pick, select};
+use declive::experiments::elements::{Case, Way};
 use declive::experiments::exchange::Synchronization;
 use declive::experiments::live;
+use declive::fem::Cell;
 use declive::solve::{Exchange, Precision, Tune};
 use declive::{Error, ErrorKind};
 
@@ -25,6 +27,8 @@ use crate::report::{distinct, in_flags};
 /// memory or not; and the stages of a solve: preparation, input, an exchange of the system's own halo, a product, an
 /// iteration, all iterations. Devices are taken in the order of --devices; a model that they don't have is left out. With live, what
 /// is exchanged outside of iterations goes by the host, so that only its solve is timed.
+///
+/// With --capacitor, the stages of iterations by finite elements, too: adjacency, boundary, input, product and solver.
 ///
 /// Then, whatever the model, how soon a running kernel answers the host, and sums over kernels that run meanwhile: what devices can do
 /// without the host's calls.
@@ -51,6 +55,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,1000,50000,1000000")]
     sizes: Vec<NonZeroUsize>,
 
+    /// The system of a capacitor of two plates with N cells across its gap, in triangles of three nodes; solved by elements, too, in five stages
+    #[arg(long, value_name = "N", conflicts_with = "system")]
+    capacitor: Option<NonZeroUsize>,
+
     /// How many iterations a solve has
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     iterations: u64,
@@ -68,7 +76,8 @@ const EXAMPLES: &str = "\
 Examples:
   declive bench exchange
   declive bench exchange A.mtx --devices 0,1,2,3 --counts 2,4 --json
-  declive bench exchange --order 1000000 --models host-staged,shared-context --sizes 46225";
+  declive bench exchange --order 1000000 --models host-staged,shared-context --sizes 46225
+  declive bench exchange --capacitor 4 --devices all";
 
 /// The order of the system, if nothing is said of it.
 const ORDER: u64 = 1_000_000;
@@ -91,7 +100,12 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let selection = select(&measured.devices, measured.precision.needs_f64())?;
     let devices = selection.ranks;
     let counts = counts(&args.counts, devices.len())?;
-    let (a, name) = load(&source, screen)?;
+    let case =
+        args.capacitor.map(|across| Case::capacitor(Cell::Triangle3, across.get(), measured.precision)).transpose()?;
+    let (a, name) = match (&case, args.capacitor) {
+        (Some(case), Some(across)) => (case.matrix()?, format!("capacitor of {across} cells across the gap")),
+        _ => load(&source, screen)?,
+    };
     let matrix = Matrix { source: name, rows: a.n_rows(), nnz: a.nnz() };
     let a = Arc::new(a);
 
@@ -127,6 +141,11 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
                     }
                 }
                 entry.stages = Some(ranks.stages(&a, args.iterations)?);
+                // kernels by elements don't exchange while they run
+                let model = if count == 1 { Exchange::HostStaged } else { model };
+                if let Some(case) = case.as_ref().filter(|_| model != Exchange::Live) {
+                    entry.elements = Some(case.run(Way::ByNode, &chosen(set), model, args.iterations)?);
+                }
                 bar.update(all, all);
                 Ok(entry)
             };
@@ -197,6 +216,12 @@ fn names(devices: &[Option<Info>]) -> Vec<String> {
         device.as_ref().map_or_else(|| "host".into(), |device| format!("{} ({})", device.name, device.index))
     };
     devices.iter().map(name).collect()
+}
+
+/// These devices, as they are asked for.
+fn chosen(devices: &[Option<Info>]) -> Choice {
+    let pick = |device: &Option<Info>| device.as_ref().map_or(Pick::Host, |device| Pick::Index(device.index));
+    Choice::List(devices.iter().map(pick).collect())
 }
 
 /// The numbers of devices that were asked for, in order.

@@ -32,6 +32,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     size: Option<NonZeroU32>,
 
+    /// In place of a square, a capacitor of two plates with N cells across its gap, in triangles
+    #[arg(long, value_name = "N", conflicts_with_all = ["size", "model"])]
+    capacitor: Option<NonZeroU32>,
+
     /// What is solved: diffusion or elasticity
     #[arg(long, default_value = Model::Diffusion.name())]
     model: Model,
@@ -65,6 +69,7 @@ const EXAMPLES: &str = "\
 Examples:
   declive bench fem
   declive bench fem --element triangle3 --size 1600 --devices gpu
+  declive bench fem --element triangle3 --capacitor 4 --models host-staged,host-copied
   declive bench fem --model elasticity --size 60 --ways assembled,by-node,by-node-stored --devices 0,1";
 
 /// Squares and cubes along a side, if nothing is said.
@@ -78,7 +83,10 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let side = args.size.map_or(SIDES[args.element.dimensions() - 2], NonZeroU32::get) as usize;
     let case = {
         let _shown = screen.working("making the mesh");
-        Case::new(args.element, side, args.model, args.precision)?
+        match args.capacitor {
+            Some(across) => Case::capacitor(args.element, across.get() as usize, args.precision)?,
+            None => Case::new(args.element, side, args.model, args.precision)?,
+        }
     };
     let mut report = Report::new(&case, (args.element, args.model, args.precision), args.iterations);
     report.notes.extend(selection.note.map(in_flags));

@@ -32,12 +32,12 @@ pub(crate) struct Args {
     #[arg(long, default_value = Setup::default().method.name(), value_parser = methods(), help_heading = METHOD)]
     pub(super) method: Method,
 
-    /// Preconditioner [default: jacobi, and with --method auto amg from where it is forecast to take less]
+    /// Preconditioner [default: jacobi, and with --method auto amg from where it is forecast to take less; with it by elements of second order amg]
     #[arg(long, value_parser = preconds(), help_heading = METHOD)]
     pub(super) precond: Option<Precond>,
 
-    /// How products are formed: with the assembled matrix, or by elements without one (by-node, coloured) [default: assembled, and by-node
-    /// where there is no memory for it, or for elasticity of second order with --precond none, jacobi or chebyshev]
+    /// How products are formed: with the assembled matrix, or by elements without one (by-node, coloured) [default:
+    /// assembled; of 100000 unknowns or more by a forecast, where both are possible; by-node where there is no memory for the matrix]
     #[arg(long, value_name = "WAY", help_heading = METHOD)]
     pub(super) operator: Option<Operator>,
 

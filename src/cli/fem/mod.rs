@@ -1,6 +1,7 @@
 //! `declive fem`.
 
 mod args;
+mod choice;
 mod output;
 mod system;
 
@@ -14,6 +15,7 @@ use declive::fem::{Mesh, Plan, Summation};
 
 pub(crate) use args::Args;
 use args::Operator;
+use choice::Chosen;
 use output::Outputs;
 
 use super::exit::Exit;
@@ -54,13 +56,22 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     let outputs = Outputs::probe(&args, &plan, &mesh)?;
     let read = start.elapsed();
 
-    let mut operator = args.operator.unwrap_or_else(|| system::usual(&args, &problem));
+    let chosen = match args.operator {
+        Some(operator) => Chosen { operator, why: None },
+        None => {
+            let _shown = screen.working("comparing operators");
+            choice::operator(&args, &mesh, problem.physics())?
+        }
+    };
+    let mut operator = chosen.operator;
     let assembling = Instant::now();
     let system = match operator {
         Operator::Assembled => {
             let _shown = screen.working("assembling");
             match problem.assemble() {
-                Err(error @ Error::OutOfMemory { .. }) if args.operator.is_none() && args.write_system.is_none() => {
+                Err(error @ Error::OutOfMemory { .. })
+                    if args.operator.is_none() && choice::may_be_by_elements(&args) =>
+                {
                     log::warn!("{error}; the solve goes on by elements, without a matrix");
                     operator = Operator::ByElements(Summation::ByNode);
                     None
@@ -82,6 +93,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         }
         (None, Operator::Assembled) => unreachable!("the matrix is assembled"),
     };
+    if let Some(why) = &chosen.why {
+        log::info!("{operator}: {why}");
+    }
     if let Some(note) = solved.note.as_deref().filter(|_| !args.quiet) {
         let _ = writeln!(stderr(), "note: {}", in_flags(note));
     }
@@ -97,6 +111,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         problem: &problem,
         entries: system.as_ref().map(|system| system.matrix.nnz()),
         operator: operator.to_string(),
+        operator_why: chosen.why.filter(|_| operator == chosen.operator),
         colours: solved.colours,
         known: solved.known,
         solution,

@@ -29,6 +29,9 @@ impl Outputs {
         if args.png.is_some() && mesh.cell().dimensions() != 2 {
             return Err(Failure::usage("--png is for meshes in the plane; --vtu writes those in space, for ParaView"));
         }
+        if mesh.cell().dimensions() == 2 && (args.png.is_some() || args.report.is_some()) {
+            plan.check_window(mesh).map_err(|error| Failure::about(args.problem.display(), error))?;
+        }
         let target = |path: &Option<PathBuf>| path.as_deref().map(Target::probe).transpose();
         let system = |prefix: &String| -> Result<[Place; 2], Failure> {
             let place = |name: &str| Place::probe_mtx(Path::new(&format!("{prefix}-{name}.mtx")), "--write-system");

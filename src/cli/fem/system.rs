@@ -7,7 +7,7 @@ use declive::fem::{Colouring, ColouringFacts, Mesh, Plan, Problem, Summation, Sy
 use declive::solve::{Control, Method, NearNull, Precond, Progress, Setup, Stop};
 use declive::{OperatorSolver, Outcome, Solver};
 
-use super::args::{Args, Operator};
+use super::args::Args;
 use crate::cli::failure::Failure;
 use crate::cli::progress::Screen;
 
@@ -79,10 +79,17 @@ pub(super) fn solve_by_elements(
     cancel: &AtomicBool,
     screen: Screen,
 ) -> Result<Solved, Failure> {
-    let (setup, stop) = wanted(args);
+    let (mut setup, stop) = wanted(args);
+    // of first order, the matrix that levels need is the one that is not assembled
+    if args.precond.is_none() && args.method == Method::Auto && mesh.cell().order() == 2 {
+        setup = setup.with_precond(Precond::Amg);
+    }
     let preparing = Instant::now();
     let (ordered, former) = mesh.ordered();
     let problem = plan.problem(&ordered)?;
+    if problem.unknowns() > 1 {
+        setup = setup.with_near_null(rigid_motions(&ordered, problem.unknowns())?);
+    }
     let (operator, mut rhs) = problem.operator()?;
     let mut solver = {
         let _shown = screen.working("preparing the devices");
@@ -108,25 +115,14 @@ pub(super) fn solve_by_elements(
     };
     Ok(Solved {
         method: solver.method(),
-        precond: setup.precond,
+        precond: solver.precond(),
         devices: solver.ranks().iter().map(|rank| rank.device.clone()).collect(),
-        note: None,
+        note: solver.note().map(String::from),
         known: known.iter().flatten().count(),
         prepare,
         colours: (summation == Summation::Coloured).then(|| Colouring::of(&ordered).facts(&ordered)),
         outcome: outcome.map_x(as_given),
     })
-}
-
-/// How products are formed, if nothing is said. By elements, those of several unknowns and of second order take less than half the time of the
-/// assembled matrix, but methods that take its entries take fewer iterations.
-pub(super) fn usual(args: &Args, problem: &Problem<'_>) -> Operator {
-    let needs_products = matches!(args.precond, Some(Precond::None | Precond::Jacobi | Precond::Chebyshev));
-    let is_iterative = !args.method.factorises();
-    match problem.unknowns() > 1 && problem.mesh().cell().order() == 2 && needs_products && is_iterative {
-        true => Operator::ByElements(Summation::ByNode),
-        false => Operator::Assembled,
-    }
 }
 
 /// What is asked for.

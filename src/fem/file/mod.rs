@@ -13,6 +13,7 @@ use tables::{File, Region, Side, Table, Values, at, known, tables};
 use super::assembly::Problem;
 use super::local::Physics;
 use super::mesh::Mesh;
+use super::picture::window_of;
 use crate::error::{Error, Result};
 use crate::named::named;
 
@@ -132,6 +133,14 @@ impl Plan {
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Whether there is something of the mesh in the window.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check_window(&self, mesh: &Mesh) -> Result<()> {
+        window_of(mesh, self.window).map(|_| ())
     }
 
     /// Reads or makes the mesh.

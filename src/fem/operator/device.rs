@@ -246,6 +246,12 @@ fn by_blocks<T: Real>(
 ) -> Result<(DeviceRows<T>, u64)> {
     let (mesh, b) = (operator.mesh, operator.unknowns);
     let lists = operator.block_lists(rank, elements.block);
+    // kernels count in 32 bits the places of all blocks, which may be cut short, and what is summed behind them
+    let sums = lists.sum_ends.last().map_or(0, |&end| end as usize) * b;
+    let places = lists.elements.len() * mesh.cell().nodes();
+    if places.max(sums) > u32::MAX as usize {
+        return Err(Error::Usage(format!("blocks with {places} places are more than a device counts; order the mesh")));
+    }
     let element =
         |place: usize| Some(lists.elements[place]).filter(|&k| k != u32::MAX).map(|k| rank.element(k as usize));
     let region = |place: usize| element(place).map_or(0, |element| mesh.regions()[element] as u16);
@@ -255,7 +261,6 @@ fn by_blocks<T: Real>(
     let springs = springs(operator, rank, &lists.shared, upload)?;
     let fixed = fixed(operator, rank, (elements, coordinates), scale, (&matrices, springs), upload)?;
     let what = "blocks of elements";
-    let sums = lists.sum_ends.last().map_or(0, |&end| end as usize) * b;
     let blocks = Blocks {
         heads: upload.array(&lists.heads, what)?,
         nodes: upload.array(&words(&lists.nodes), what)?,
@@ -304,7 +309,7 @@ fn by_colours<T: Real>(
     let colours = colouring.sizes.len();
     let mut by_colour = vec![Vec::new(); colours];
     for element in (0..rank.len(mesh)).map(|k| rank.element(k)) {
-        by_colour[usize::from(colouring.of_element[element])].push(element);
+        by_colour[colouring.of_element[element] as usize].push(element);
     }
     let order: Vec<usize> = by_colour.iter().flatten().copied().collect();
     let count = order.len();

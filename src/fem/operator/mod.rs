@@ -5,18 +5,19 @@ mod device;
 mod element;
 mod host;
 mod nodes;
+mod preconditioning;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use rayon::prelude::*;
 
 use self::element::Rule;
 use self::nodes::RankNodes;
-use super::assembly::{EntriesOfRows, Problem};
+use super::assembly::{BATCH, EntriesOfRows, Problem};
 use super::cell::Cell;
 use super::colour::Colouring;
 use super::local::Physics;
@@ -24,9 +25,10 @@ use super::mesh::Mesh;
 use crate::device::Context;
 use crate::error::{Error, Result};
 use crate::kernels::elements::NODE_BITS;
+use crate::matrix::Csr;
 use crate::named::named;
 use crate::operator::device_rows::DeviceRows;
-use crate::operator::distributed::{Distributed, HostRows, OwnRows, ProductsIn};
+use crate::operator::distributed::{AuxiliarySpace, Distributed, HostRows, OwnRows, ProductsIn};
 use crate::real::Real;
 use crate::solve::Operator;
 
@@ -74,6 +76,8 @@ pub struct ElementOperator<'a> {
     summation: Summation,
     /// The physics, if matrices of elements are stored.
     stored: Option<Physics>,
+    /// The diagonal, once somebody has asked for it.
+    diagonal: Arc<OnceLock<Vec<f64>>>,
 }
 
 /// Calls a method that has dimensions, nodes of an element and unknowns of a node as parameters.
@@ -98,7 +102,7 @@ impl<'a> Problem<'a> {
     /// # Errors
     /// [`Error::Usage`] for more nodes than 2²⁹, nodes of all elements than 2³², or regions than 2¹⁶; [`Error::NotFinite`] for a function without a value.
     pub fn operator(&self) -> Result<(ElementOperator<'a>, Vec<f64>)> {
-        let (mesh, physics, b) = (self.mesh, &self.physics, self.unknowns());
+        let (mesh, b) = (self.mesh, self.unknowns());
         if mesh.points().len() >= 1 << NODE_BITS {
             return Err(Error::Usage(format!("{} nodes are more than products by elements take", mesh.points().len())));
         }
@@ -110,32 +114,12 @@ impl<'a> Problem<'a> {
         }
         let values = self.known_values();
         let is_known = |node: usize| (0..b).map(|a| u8::from(values[b * node + a].is_some()) << a).sum();
-        let materials = match physics {
-            Physics::Diffusion { conductivity } => conductivity.iter().map(|&of| [of, 0.0]).collect(),
-            Physics::Elasticity { young, poisson } => {
-                young.iter().zip(poisson).map(|(&young, &poisson)| super::local::lame(young, poisson)).collect()
-            }
-        };
-        let mut operator = ElementOperator {
-            mesh,
-            is_elastic: matches!(physics, Physics::Elasticity { .. }),
-            unknowns: b,
-            materials,
-            rule: Rule::of(mesh.cell(), is_curved(mesh)),
-            known: Arc::default(),
-            springs: Arc::default(),
-            summation: Summation::ByNode,
-            stored: None,
-        };
+        let mut operator = self.elements();
         let (mut rhs, springs) = self.loads_and_springs();
         // what known values take from the other rows
-        let n = rhs.len();
         let given: Vec<f64> = values.iter().map(|value| value.unwrap_or(0.0)).collect();
         if given.iter().any(|&value| value != 0.0) {
-            operator.known = Arc::new(vec![0; mesh.points().len()]);
-            let mut taken = vec![0.0; n];
-            let all = OwnRows { rows: 0..n, halo: Vec::new() };
-            ProductsIn::<'_, f64>::on_host(&operator, &all).multiply(&given, &mut taken);
+            let mut taken = operator.product(&given);
             for (row, entries) in &springs {
                 taken[*row as usize] += entries.iter().map(|&(column, v)| v * given[column as usize]).sum::<f64>();
             }
@@ -154,6 +138,29 @@ impl<'a> Problem<'a> {
         operator.springs = Arc::new(springs.map(of_free).collect());
         Ok((operator, rhs))
     }
+
+    /// The matrix of the elements alone, as if nothing was known, and without what sides give.
+    pub(super) fn elements(&self) -> ElementOperator<'a> {
+        let mesh = self.mesh;
+        let materials = match &self.physics {
+            Physics::Diffusion { conductivity } => conductivity.iter().map(|&of| [of, 0.0]).collect(),
+            Physics::Elasticity { young, poisson } => {
+                young.iter().zip(poisson).map(|(&young, &poisson)| super::local::lame(young, poisson)).collect()
+            }
+        };
+        ElementOperator {
+            mesh,
+            is_elastic: matches!(self.physics, Physics::Elasticity { .. }),
+            unknowns: self.unknowns(),
+            materials,
+            rule: Rule::of(mesh.cell(), is_curved(mesh)),
+            known: Arc::new(vec![0; mesh.points().len()]),
+            springs: Arc::default(),
+            summation: Summation::ByNode,
+            stored: None,
+            diagonal: Arc::default(),
+        }
+    }
 }
 
 impl ElementOperator<'_> {
@@ -170,6 +177,14 @@ impl ElementOperator<'_> {
     pub fn with_stored_matrices(mut self) -> Self {
         self.stored = Some(self.physics());
         self
+    }
+
+    /// A x on the host.
+    pub(crate) fn product(&self, x: &[f64]) -> Vec<f64> {
+        let mut y = vec![0.0; x.len()];
+        let all = OwnRows { rows: 0..x.len(), halo: Vec::new() };
+        ProductsIn::<'_, f64>::on_host(self, &all).multiply(x, &mut y);
+        y
     }
 
     /// Seconds to find which elements have which nodes, as a rank with all of them does it.
@@ -250,12 +265,19 @@ impl ElementOperator<'_> {
 
     fn diagonal_in<const D: usize, const N: usize, const B: usize>(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.order()];
-        let mut of_element = [[0.0; B]; N];
-        for element in 0..self.mesh.len() {
-            let (shape, material) = (self.shape::<f64, N>(element), self.material(element));
-            self.rule.diagonal::<D, N, B>(&shape, material, &mut of_element);
-            for (&node, of_node) in self.mesh.element(element).iter().zip(&of_element) {
-                of_node.iter().enumerate().for_each(|(a, d)| diagonal[B * node as usize + a] += d);
+        let of_element = |element: usize| {
+            let mut own = [[0.0; B]; N];
+            self.rule.diagonal::<D, N, B>(&self.shape(element), self.material(element), &mut own);
+            own
+        };
+        let mut of_batch = Vec::new();
+        for first in (0..self.mesh.len()).step_by(BATCH) {
+            let batch = first..self.mesh.len().min(first + BATCH);
+            batch.clone().into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
+            for (element, own) in batch.zip(&of_batch) {
+                for (&node, of_node) in self.mesh.element(element).iter().zip(own) {
+                    of_node.iter().enumerate().for_each(|(a, d)| diagonal[B * node as usize + a] += d);
+                }
             }
         }
         for (row, entries) in self.springs.iter() {
@@ -281,7 +303,7 @@ fn is_curved(mesh: &Mesh) -> bool {
             (0..3).any(|k| (middle[k] - 0.5 * (a[k] + b[k])).abs() > STRAIGHT * size)
         })
     };
-    (0..mesh.len()).any(is_out)
+    (0..mesh.len()).into_par_iter().any(is_out)
 }
 
 /// What a middle may be beside its place, by the length of the edge.
@@ -318,12 +340,20 @@ impl<'a> Distributed<'a> for ElementOperator<'a> {
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {
-        Some(by_shape!(self, diagonal_in[]()))
+        Some(self.diagonal.get_or_init(|| by_shape!(self, diagonal_in[]())).clone())
     }
 
     /// The largest Σ |k_ij| / k_ii of all rows of elements: xᵀ A x is a sum over elements, each of which is at most so many times its
     /// xᵀ D x (A. J. Wathen, IMA J. Numer. Anal. 7 (1987), doi 10.1093/imanum/7.4.449).
     fn largest_of_scaled(&self) -> Option<f64> {
         Some(by_shape!(self, largest_in[]()).max(2.0)) // of parts of sides, at most
+    }
+
+    fn block_diagonal(&self) -> Result<Option<Csr>> {
+        self.block_diagonal().map(Some)
+    }
+
+    fn auxiliary_space(&self) -> Result<Option<AuxiliarySpace>> {
+        self.first_order().map(Some)
     }
 }

@@ -250,11 +250,100 @@ fn methods_and_preconditioners_plug_in() {
         (Method::Direct, Precond::None, "factors"),
         (Method::Lsmr, Precond::None, "transpose"),
         (Method::Cg, Precond::Fsai, "entries"),
-        (Method::Cg, Precond::Amg, "levels"),
+        (Method::Minres, Precond::Amg, "can't have precond = amg"),
     ] {
         let setup = Setup::default().with_devices("host".parse().unwrap()).with_method(method).with_precond(precond);
         let error = OperatorSolver::new(operator.clone(), &setup).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
+    }
+}
+
+/// Blocks on the diagonal are those of the matrix. The matrix for multigrid is that of elements of first order, and Pᵀ A P of those of second order.
+#[test]
+fn what_preconditioners_are_made_from() {
+    for (mesh, is_elastic) in meshes().iter().flat_map(|mesh| [(mesh, false), (mesh, true)]) {
+        let problem = problem(mesh, is_elastic);
+        let (operator, matrix) = (problem.operator().unwrap().0, problem.assemble().unwrap().matrix);
+        let (n, what) = (operator.order(), format!("{}, {is_elastic}", mesh.cell()));
+        let size = if is_elastic { problem.unknowns() } else { 4 };
+        let blocks = operator.block_diagonal().unwrap();
+        for row in 0..n {
+            let columns: Vec<usize> = (row / size * size..n.min(row / size * size + size)).collect();
+            let of = |a: &crate::Csr| columns.iter().map(|&j| a.get(row, j).unwrap_or_default()).collect::<Vec<_>>();
+            assert_eq!(blocks.row(row).0.len(), columns.len());
+            assert_near(&of(&blocks), &of(&matrix), 1e-12, &what);
+        }
+        let space = operator.first_order().unwrap();
+        let unit = |j: usize| (0..n).map(|i| f64::from(u8::from(i == j))).collect::<Vec<f64>>();
+        let Some(p) = space.interpolation else {
+            assert_eq!(mesh.cell().order(), 1);
+            assert_near(space.matrix.values(), matrix.values(), 1e-12, &what);
+            assert_eq!((space.matrix.row_ptr(), space.matrix.col_idx()), (matrix.row_ptr(), matrix.col_idx()));
+            continue;
+        };
+        let transpose = p.transposed().unwrap();
+        let is_corner: Vec<bool> = (0..n).map(|row| transpose.row(row).0.contains(&(row as u32))).collect();
+        for j in (0..n).step_by(5) {
+            let expected =
+                if is_corner[j] { transpose.mul_vec(&matrix.mul_vec(&p.mul_vec(&unit(j)))) } else { unit(j) };
+            if !is_curved(mesh) || !is_corner[j] {
+                assert_near(&space.matrix.mul_vec(&unit(j)), &expected, 1e-12, &what);
+            }
+        }
+    }
+}
+
+/// On any number of ranks, some of them without nodes: as many iterations, few with levels, and the answer.
+#[test]
+fn preconditioners_of_entries_on_ranks() {
+    let second = Mesh::unit_cube([5, 4, 4]).unwrap().second_order().ordered().0;
+    let first = Mesh::unit_square([30, 20]).unwrap().ordered().0;
+    for (mesh, is_elastic, precond) in [
+        (&second, false, Precond::Amg),
+        (&second, true, Precond::Amg),
+        (&first, false, Precond::Amg),
+        (&first, true, Precond::BlockJacobi),
+        (&second, false, Precond::BlockJacobi),
+    ] {
+        let problem = problem(mesh, is_elastic);
+        let (operator, rhs) = problem.operator().unwrap();
+        let matrix = problem.assemble().unwrap().matrix;
+        let b = problem.unknowns();
+        let coordinates: Vec<Vec<f64>> = (0..b).map(|k| mesh.points().iter().map(|p| p[k]).collect()).collect();
+        let stop = Stop::default().with_rtol(1e-9);
+        let iterations = |devices: &str, shares: Option<&str>, method, precision, precond| {
+            let mut setup = Setup::default().with_devices(devices.parse().unwrap()).with_precision(precision);
+            setup = setup.with_method(method).with_precond(precond);
+            if is_elastic {
+                setup = setup.with_near_null(crate::solve::NearNull::of_coordinates(b, &coordinates).unwrap());
+            }
+            setup.shares = shares.map(|shares| shares.parse().unwrap());
+            let mut solver = OperatorSolver::new(operator.clone(), &setup).unwrap();
+            let outcome = solver.solve(&rhs, None, &stop, Control::default()).unwrap();
+            let what = format!("{devices} {method} {precision} {precond} {} {is_elastic}", mesh.cell());
+            assert!(outcome.reason.converged(), "{what}: {}", outcome.reason);
+            let residual = crate::verify::residual(&matrix, &rhs, &outcome.x);
+            assert!(residual.relative_2 <= 1.1e-9, "{what}: {}", residual.relative_2);
+            outcome.iterations
+        };
+        let alone = iterations("host", None, Method::Cg, Precision::F64, precond);
+        let by_diagonal = iterations("host", None, Method::Cg, Precision::F64, Precond::Jacobi);
+        let few = if precond == Precond::Amg { 2 * by_diagonal / 3 } else { by_diagonal };
+        assert!(alone < few, "{precond} {}: {alone} and {by_diagonal}", mesh.cell());
+        for (devices, shares, method, precision) in [
+            ("0", None, Method::Cg, Precision::F64),
+            ("0,0", None, Method::Cg, Precision::Mixed),
+            ("0,0,0", Some("1:0:2"), Method::Cg, Precision::F64),
+            ("host,0", None, Method::Auto, Precision::F64),
+            ("0,0,0,0,0", None, Method::Gmres, Precision::F64),
+        ] {
+            if method == Method::Gmres && precond == Precond::BlockJacobi {
+                continue; // which takes many cycles
+            }
+            let found = iterations(devices, shares, method, precision, precond);
+            let few = if method == Method::Cg && precision == Precision::F64 { 2 } else { alone / 2 + 10 };
+            assert!(found.abs_diff(alone) <= few, "{devices} {method} {precond}: {found} and {alone}");
+        }
     }
 }
 

@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
-    Alone, Context, DeviceBlock, Engine, Exchange, Format, FormatChoice, HostBackend, Info, Kernels, Mixed,
-    SharedContext,
+    Alone, Backend, Board, Context, Csr, DeviceBlock, Engine, Exchange, Format, FormatChoice, HostBackend, Info,
+    Instant, Iterate, Kernels, LinearOperator, Mixed, SharedContext, Store,
 };
 use super::{
     OpenClBackend, Plain, Plan, Precision, Rank, Real, Result, Rows, Scaling, Setup, Shape, Stored, Tune, Tuning,
 };
 use crate::comm::{Failed, Failure, in_threads};
-use crate::operator::distributed::{Distributed, HostProducts, OwnRows, ProductsIn};
-use crate::partition::{HaloPlan, plans};
+use crate::operator::distributed::{Distributed, HostProducts, MatrixRows, OwnRows, ProductsIn};
+use crate::partition::{HaloPlan, Part, join_plans, plans, plans_of, split};
 use crate::precond::given::Given;
 
 /// Ranks that are open.
@@ -26,11 +26,84 @@ pub(crate) struct OpenRanks<'a> {
     pub(crate) is_preconditioned: bool,
 }
 
+/// What the preconditioner of an operator has beside that.
+#[derive(Debug, Default)]
+pub(crate) struct OfPreconditioner {
+    /// The matrices that it multiplies by.
+    pub(crate) matrices: Vec<Csr>,
+    /// The diagonal of the operator, or what stands for it; empty if it is not known.
+    pub(crate) diagonal: Vec<f64>,
+    /// The caller's own, or levels of multigrid;
+    pub(crate) given: Option<Arc<Given>>,
+    /// and whether the levels are for an auxiliary space: those matrices are then Pᵀ and P.
+    pub(crate) is_through: bool,
+}
+
+/// Rows that are tried to see how fast a device is, at the most, and products with them.
+const TRIED: usize = 1 << 18;
+const PRODUCTS: usize = 5;
+
+/// How many rows of an operator a device, or the host, multiplies by in a second, alone.
+///
+/// # Errors
+/// Errors of the device.
+pub(crate) fn rows_a_second<'a>(a: &dyn Distributed<'a>, precision: Precision, device: Option<&Info>) -> Result<f64> {
+    let rows = 0..(TRIED / a.unit()).clamp(1, (a.order() / a.unit()).max(1)) * a.unit();
+    let own = OwnRows { halo: a.halo(&rows), rows };
+    match (precision, device) {
+        (Precision::F64, _) => speed::<f64, f64>(a, own, device),
+        (_, Some(device)) if !device.has_f64 => speed::<f32, f32>(a, own, Some(device)),
+        _ => speed::<f32, f64>(a, own, device),
+    }
+}
+
+fn speed<'a, T: Real, A: Real>(
+    a: &(impl ProductsIn<'a, T> + ?Sized),
+    own: OwnRows,
+    device: Option<&Info>,
+) -> Result<f64> {
+    let (n, halo) = (own.rows.len(), HaloPlan { len: own.halo.len(), ..HaloPlan::default() });
+    let seconds = match device {
+        Some(device) => {
+            let ctx = Arc::new(Context::open(device)?);
+            let kernels = Kernels::<T, A>::build(&ctx, Tuning::default_for(device, Shape::of(device)))?;
+            let backend = OpenClBackend::new(ctx, kernels, n, Box::new(Alone::default()))?;
+            let rows = a.on_device(&backend.ctx, &own, None)?;
+            let block = DeviceBlock::of_operator(&backend.ctx, rows, n, (&halo, Exchange::HostStaged))?;
+            seconds(&backend, &block)?
+        }
+        None => {
+            let backend = HostBackend::new(n, Box::new(Alone::default()));
+            seconds(&backend, &HostProducts::new(a.on_host(&own), n, &halo, None))?
+        }
+    };
+    Ok(n as f64 / seconds.max(1e-9))
+}
+
+/// Those of a product, the first of which is not counted.
+fn seconds<O: Backend>(backend: &O, a: &impl LinearOperator<O>) -> Result<f64> {
+    let [mut x, mut y] = [backend.vector(a.halo(), "x")?, backend.vector(a.halo(), "y")?];
+    let mut start = Instant::now();
+    for product in 0..=PRODUCTS {
+        a.apply(backend, &mut x, &mut y)?;
+        if product == 0 {
+            backend.finish(0)?;
+            start = Instant::now();
+        }
+    }
+    backend.finish(0)?;
+    Ok(start.elapsed().as_secs_f64() / PRODUCTS as f64)
+}
+
 /// A rank that is to be opened.
 struct Job<'p> {
     device: &'p Option<Info>,
     own: OwnRows,
     halo: HaloPlan,
+    /// Its rows of the matrices of the preconditioner, and those of the matrix of levels.
+    parts: Vec<Part<'p>>,
+    of_levels: Option<HaloPlan>,
+    board: Option<Board>,
 }
 
 /// Opens devices, or the host where there is none, with rows of each.
@@ -40,12 +113,11 @@ struct Job<'p> {
 pub(crate) fn open<'a>(
     a: &dyn Distributed<'a>,
     setup: &Setup,
-    given: Option<&Arc<Given>>,
+    of_precond: &OfPreconditioner,
     (devices, rows): (&[Option<Info>], &[Range<usize>]),
 ) -> std::result::Result<OpenRanks<'a>, Failed> {
     let method = setup.method;
-    let needs_diagonal = setup.precond.is_diagonal() || setup.precond.multiplies();
-    let diagonal = if needs_diagonal { a.diagonal().unwrap_or_default() } else { Vec::new() };
+    let OfPreconditioner { matrices, diagonal, given, is_through } = of_precond;
     let is_scaled = setup.precond.is_diagonal() && method.facts().scales && !diagonal.is_empty();
     let size = || diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>();
     let scaling = if is_scaled { Scaling::of(&size(), 1.0) } else { None };
@@ -57,22 +129,43 @@ pub(crate) fn open<'a>(
         _ => None,
     };
     let halos: Vec<Vec<u32>> = rows.iter().map(|rows| a.halo(rows)).collect();
-    let plans = plans(rows, &halos);
+    let mut plans = plans(rows, &halos);
+    let mut parts: Vec<_> = matrices.iter().map(|matrix| split(matrix, rows)).collect();
+    {
+        let own = plans.iter_mut().collect();
+        let mut all: Vec<_> = std::iter::once(own).chain(parts.iter_mut().map(|parts| plans_of(parts))).collect();
+        join_plans(&mut all);
+    }
+    let levels = given.as_ref().and_then(|given| given.levels());
+    let of_levels = levels.map(|levels| split(&levels.a, rows).into_iter().map(|part| part.halo).collect::<Vec<_>>());
+    let boards = match of_levels.is_some() && devices.len() > 1 && devices.iter().all(Option::is_some) {
+        true => Board::of(devices.len()).into_iter().map(Some).collect(),
+        false => devices.iter().map(|_| None).collect::<Vec<_>>(),
+    };
     let (receivers, lens) =
         (plans.iter().map(|plan| plan.receivers).collect(), halos.iter().map(Vec::len).collect::<Vec<_>>());
+    let mut of_levels = of_levels.map(Vec::into_iter);
+    let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
     let jobs: Vec<Job<'_>> = devices
         .iter()
         .zip(rows.iter().zip(halos))
-        .zip(plans)
-        .map(|((device, (rows, halo)), plan)| Job { device, own: OwnRows { rows: rows.clone(), halo }, halo: plan })
+        .zip(plans.into_iter().zip(boards))
+        .map(|((device, (rows, halo)), (plan, board))| Job {
+            device,
+            own: OwnRows { rows: rows.clone(), halo },
+            halo: plan,
+            parts: parts.iter_mut().filter_map(Iterator::next).collect(),
+            of_levels: of_levels.as_mut().and_then(Iterator::next),
+            board,
+        })
         .collect();
+    let of_diagonal = |own: &Range<usize>| diagonal.get(own.clone()).map(<[f64]>::to_vec).unwrap_or_default();
     let one = |job: Job<'_>| {
         let own = job.own.rows.clone();
         let plan = Plan {
-            precond: method
-                .applies(setup.precond)
-                .then(|| (setup.precond, Rows::Function(diagonal[own.clone()].to_vec(), bound))),
-            given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), own.clone())),
+            precond: method.applies(setup.precond).then(|| (setup.precond, Rows::Function(of_diagonal(&own), bound))),
+            given: given.as_ref().filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), own.clone())),
+            through: is_through.then(|| of_diagonal(&own).iter().map(|d| d.recip()).collect()),
             scaling: scaling.as_ref().map(|scaling| (scaling, own)),
             factor: 1.0,
             is_complex: false,
@@ -81,9 +174,9 @@ pub(crate) fn open<'a>(
             known: None,
             format: Format::Auto,
             tune: Tune::Off,
-            room: 0,
+            room: job.device.as_ref().map_or(0, |device| device.memory_bytes),
             exchange: model,
-            board: None,
+            board: job.board.as_ref(),
         };
         let Some(device) = job.device else {
             return match setup.precision {
@@ -126,6 +219,13 @@ fn host_rows<'a, T: Real>(a: &(impl ProductsIn<'a, T> + ?Sized), job: &Job<'_>, 
     (backend, HostProducts::new(a.on_host(&job.own), own, &job.halo, scale_of(plan, &job.own)))
 }
 
+/// The operator, and the matrices of the preconditioner behind it.
+fn host_operators<'a, T: Real>(a: HostProducts<'a, T>, job: &Job<'_>) -> Vec<HostProducts<'a, T>> {
+    let of_part =
+        |part: &Part<'_>| HostProducts::new(Box::new(MatrixRows::new(part)), part.n_owned(), &part.halo, None);
+    std::iter::once(a).chain(job.parts.iter().map(of_part)).collect()
+}
+
 fn on_host<'a, T: Real>(
     a: &(impl ProductsIn<'a, T> + ?Sized),
     job: &Job<'_>,
@@ -133,14 +233,14 @@ fn on_host<'a, T: Real>(
 ) -> Result<Box<dyn Rank + 'a>> {
     let (backend, block) = host_rows(a, job, plan);
     let iterate = Plain::new(&backend)?;
-    Ok(Box::new(Engine::new(backend, (vec![block], no_storage(0)), iterate, plan)?))
+    Ok(Box::new(Engine::new(backend, (host_operators(block, job), no_storage(0)), iterate, plan)?))
 }
 
 fn mixed_on_host<'a>(a: &dyn Distributed<'a>, job: &Job<'_>, plan: &Plan<'_>) -> Result<Box<dyn Rank + 'a>> {
     let (wide_backend, wide) = host_rows::<f64>(a, job, plan);
     let (backend, block) = host_rows::<f32>(a, job, plan);
     let iterate = Mixed::new(wide_backend, vec![wide], 0)?;
-    Ok(Box::new(Engine::new(backend, (vec![block], no_storage(0)), iterate, plan)?))
+    Ok(Box::new(Engine::new(backend, (host_operators(block, job), no_storage(0)), iterate, plan)?))
 }
 
 type Device<T, A> = (OpenClBackend<T, A>, DeviceBlock<T>);
@@ -162,15 +262,38 @@ fn device_rows<'a, T: Real, A: Real>(
     Ok((backend, block))
 }
 
+/// The rank of an operator on a device, with the matrices of the preconditioner behind it.
+fn engine<'a, T: Real, A: Real, I: Iterate<OpenClBackend<T, A>> + 'a>(
+    (backend, block): Device<T, A>,
+    iterate: I,
+    job: &Job<'_>,
+    plan: &Plan<'_>,
+) -> Result<Box<dyn Rank + 'a>>
+where
+    Engine<OpenClBackend<T, A>, DeviceBlock<T>, I>: Rank,
+{
+    let mut operators = vec![block];
+    let store = Store::none();
+    for part in &job.parts {
+        operators.push(plan.upload(&backend, part, &mut plan.wanted(&store), false)?.block);
+    }
+    let bytes = operators.iter().map(DeviceBlock::memory).sum();
+    let on_rank = match &job.of_levels {
+        Some(halo) => plan.on_rank(&backend, (halo, None))?.0,
+        None => None,
+    };
+    Ok(Box::new(Engine { on_rank, ..Engine::new(backend, (operators, no_storage(bytes)), iterate, plan)? }))
+}
+
 fn on_device<'a, T: Real, A: Real>(
     a: &(impl ProductsIn<'a, T> + ?Sized),
     job: &Job<'_>,
     plan: &Plan<'_>,
     ctx: Arc<Context>,
 ) -> Result<Box<dyn Rank + 'a>> {
-    let (backend, block) = device_rows::<T, A>(a, job, plan, ctx)?;
-    let (iterate, stored) = (Plain::new(&backend)?, no_storage(block.memory()));
-    Ok(Box::new(Engine::new(backend, (vec![block], stored), iterate, plan)?))
+    let of_device = device_rows::<T, A>(a, job, plan, ctx)?;
+    let iterate = Plain::new(&of_device.0)?;
+    engine(of_device, iterate, job, plan)
 }
 
 fn mixed_on_device<'a>(
@@ -180,8 +303,7 @@ fn mixed_on_device<'a>(
     ctx: Arc<Context>,
 ) -> Result<Box<dyn Rank + 'a>> {
     let (wide_backend, wide) = device_rows::<f64, f64>(a, job, plan, Arc::clone(&ctx))?;
-    let (backend, block) = device_rows::<f32, f64>(a, job, plan, ctx)?;
-    let (of_wide, stored) = (wide.memory(), no_storage(block.memory()));
-    let iterate = Mixed::new(wide_backend, vec![wide], of_wide)?;
-    Ok(Box::new(Engine::new(backend, (vec![block], stored), iterate, plan)?))
+    let of_device = device_rows::<f32, f64>(a, job, plan, ctx)?;
+    let of_wide = wide.memory();
+    engine(of_device, Mixed::new(wide_backend, vec![wide], of_wide)?, job, plan)
 }
