@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::local::{Geometry, Physics};
+use super::adjacency::Adjacency;
+use super::local::{self, Physics};
 use super::mesh::Mesh;
 use super::side;
 use crate::error::{Error, Result};
@@ -214,7 +215,7 @@ impl<'a> Problem<'a> {
     /// What sources give to each unknown.
     pub(super) fn loads(&self) -> Vec<f64> {
         let (mesh, b) = (self.mesh, self.unknowns());
-        let (cell, points) = (mesh.cell(), mesh.cell().points());
+        let points = mesh.cell().points();
         let mut loads = vec![0.0; b * mesh.points().len()];
         if self.sources.is_empty() {
             return loads;
@@ -223,8 +224,7 @@ impl<'a> Problem<'a> {
             let (region, nodes) = (mesh.regions()[element], mesh.element(element));
             let mut own = [0.0; 30];
             for point in &points {
-                let volume = Geometry::of(mesh, element, point).volume(cell, point);
-                let shapes = cell.shapes(point.corners);
+                let (volume, shapes) = (local::volume(mesh, element, point), &point.shapes);
                 let place = std::array::from_fn(|x| {
                     nodes.iter().zip(shapes).map(|(&node, shape)| shape * mesh.points()[node as usize][x]).sum()
                 });
@@ -304,7 +304,9 @@ pub(super) fn assembled(
     matrices.par_chunks_mut((width * width).max(1)).enumerate().for_each(|(element, matrix)| {
         physics.matrix(mesh, element, &points, matrix);
     });
-    let of_nodes = Adjacency::new(mesh);
+    let nodes = mesh.points().len();
+    let of_nodes =
+        Adjacency::new(nodes, mesh.len(), cell.nodes(), |element, place| mesh.element(element)[place] as usize);
     let rows: Vec<(Vec<(u32, f64)>, f64)> = loads
         .par_iter()
         .enumerate()
@@ -314,8 +316,8 @@ pub(super) fn assembled(
             }
             let (node, a) = (row / b, row % b);
             let mut entries: Vec<(u32, f64)> = more[row].clone();
-            for &(element, place) in of_nodes.of(node) {
-                let (element, i) = (element as usize, place as usize);
+            for &place in of_nodes.of(node) {
+                let (element, i) = (place as usize / cell.nodes(), place as usize % cell.nodes());
                 let own = &matrices[element * width * width + (b * i + a) * width..][..width];
                 let columns =
                     mesh.element(element).iter().flat_map(|&other| (0..b).map(move |c| b * other as usize + c));
@@ -352,32 +354,4 @@ pub(super) fn assembled(
         return Err(Error::NotFinite { what: "the right-hand side".into(), index: index + 1, value: rhs[index] });
     }
     Ok(System { matrix: Csr::new(rhs.len(), rhs.len(), row_ptr, col_idx, values)?, rhs })
-}
-
-/// The elements of each node, and which of their nodes it is.
-struct Adjacency {
-    first: Vec<usize>,
-    all: Vec<(u32, u8)>,
-}
-
-impl Adjacency {
-    fn new(mesh: &Mesh) -> Self {
-        let mut first = vec![0; mesh.points().len() + 1];
-        let nodes =
-            || (0..mesh.len()).flat_map(|element| mesh.element(element).iter().map(move |&node| (element, node)));
-        nodes().for_each(|(_, node)| first[node as usize + 1] += 1);
-        (1..first.len()).for_each(|node| first[node] += first[node - 1]);
-        let (mut next, mut all) = (first.clone(), vec![(0, 0); mesh.len() * mesh.cell().nodes()]);
-        for element in 0..mesh.len() {
-            for (place, &node) in mesh.element(element).iter().enumerate() {
-                all[next[node as usize]] = (element as u32, place as u8);
-                next[node as usize] += 1;
-            }
-        }
-        Self { first, all }
-    }
-
-    fn of(&self, node: usize) -> &[(u32, u8)] {
-        &self.all[self.first[node]..self.first[node + 1]]
-    }
 }

@@ -20,6 +20,9 @@ const TETRAHEDRON_EDGES: [[usize; 2]; 6] = [[0, 1], [1, 2], [2, 0], [3, 0], [3, 
 pub(crate) struct Point {
     pub(crate) corners: [f64; 4],
     pub(crate) weight: f64,
+    /// [`Cell::shapes`] and [`Cell::slopes`] there.
+    pub(crate) shapes: [f64; 10],
+    pub(crate) slopes: [[f64; 3]; 10],
 }
 
 impl Cell {
@@ -125,7 +128,7 @@ impl Cell {
     /// D. A. Dunavant, Int. J. Numer. Methods Eng. 21 (1985), doi 10.1002/nme.1620210612, degrees 2 and 4; N. J. Walkington, "Quadrature on
     /// simplices of arbitrary dimension", Carnegie Mellon 2000, degree 5; the usual ones of degree 2 for tetrahedra.
     pub(crate) fn points(self) -> Vec<Point> {
-        match self {
+        let all: Vec<([f64; 4], f64)> = match self {
             Self::Triangle3 => orbit(3, [2.0 / 3.0, 1.0 / 6.0], 1.0 / 3.0),
             Self::Triangle6 => {
                 let mut all = orbit(3, [1.0 - 2.0 * TRIANGLE_NEAR, TRIANGLE_NEAR], 0.223_381_589_678_011);
@@ -141,11 +144,17 @@ impl Cell {
                 all.extend(TETRAHEDRON_EDGES.iter().map(|&[a, b]| {
                     let mut corners = [0.5 - beside; 4];
                     (corners[a], corners[b]) = (beside, beside);
-                    Point { corners, weight: 0.042_546_020_777_081_47 }
+                    (corners, 0.042_546_020_777_081_47)
                 }));
                 all
             }
-        }
+        };
+        all.into_iter().map(|(corners, weight)| self.point(corners, weight)).collect()
+    }
+
+    /// A place in an element.
+    pub(crate) fn point(self, corners: [f64; 4], weight: f64) -> Point {
+        Point { corners, weight, shapes: self.shapes(corners), slopes: self.slopes(corners) }
     }
 }
 
@@ -155,12 +164,12 @@ const TRIANGLE_FAR: f64 = 0.091_576_213_509_771;
 const TETRAHEDRON_NEAR: f64 = 0.138_196_601_125_010_5;
 
 /// The places where one corner has a weight, and all others have another.
-fn orbit(count: usize, [one, others]: [f64; 2], weight: f64) -> Vec<Point> {
+fn orbit(count: usize, [one, others]: [f64; 2], weight: f64) -> Vec<([f64; 4], f64)> {
     let place = |corner: usize| {
         let mut corners = [0.0; 4];
         corners[..count].fill(others);
         corners[corner] = one;
-        Point { corners, weight }
+        (corners, weight)
     };
     (0..count).map(place).collect()
 }

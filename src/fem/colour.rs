@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::adjacency::Adjacency;
 use super::mesh::Mesh;
 
 /// Elements by colours.
@@ -108,33 +109,20 @@ impl Colouring {
 }
 
 /// The elements of each corner: elements that share a node share a corner of it, or an edge, whose ends are corners.
-struct Neighbours {
-    first: Vec<u32>,
-    elements: Vec<u32>,
-}
+struct Neighbours(Adjacency);
 
 impl Neighbours {
     fn of(mesh: &Mesh) -> Self {
-        let corners = |element: usize| &mesh.element(element)[..mesh.cell().corners()];
-        let mut first = vec![0; mesh.points().len() + 1];
-        (0..mesh.len()).flat_map(corners).for_each(|&node| first[node as usize + 1] += 1);
-        (1..first.len()).for_each(|node| first[node] += first[node - 1]);
-        let (mut next, mut elements) = (first.clone(), vec![0; mesh.len() * mesh.cell().corners()]);
-        for element in 0..mesh.len() {
-            for &node in corners(element) {
-                elements[next[node as usize] as usize] = element as u32;
-                next[node as usize] += 1;
-            }
-        }
-        Self { first, elements }
+        let corner = |element: usize, place: usize| mesh.element(element)[place] as usize;
+        Self(Adjacency::new(mesh.points().len(), mesh.len(), mesh.cell().corners(), corner))
     }
 
     /// Others that share a corner with an element; some more than once.
     fn of_element(&self, mesh: &Mesh, element: u32) -> impl Iterator<Item = u32> {
-        let corners = &mesh.element(element as usize)[..mesh.cell().corners()];
-        let of_corner =
-            |&node: &u32| &self.elements[self.first[node as usize] as usize..self.first[node as usize + 1] as usize];
-        corners.iter().flat_map(of_corner).copied().filter(move |&other| other != element)
+        let each = mesh.cell().corners();
+        let corners = &mesh.element(element as usize)[..each];
+        let of_corner = move |&node: &u32| self.0.of(node as usize).iter().map(move |&place| place / each as u32);
+        corners.iter().flat_map(of_corner).filter(move |&other| other != element)
     }
 }
 

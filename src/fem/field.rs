@@ -142,9 +142,8 @@ impl Problem<'_> {
     pub fn sample(&self, x: &[f64], place: [f64; 3]) -> Option<Sample> {
         self.check_solution(x);
         let (element, point) = self.mesh.locate(place)?;
-        let (cell, b) = (self.mesh.cell(), self.unknowns());
-        let mut value = [0.0; 3];
-        for (&node, shape) in self.mesh.element(element).iter().zip(cell.shapes(point.corners)) {
+        let (b, mut value) = (self.unknowns(), [0.0; 3]);
+        for (&node, shape) in self.mesh.element(element).iter().zip(point.shapes) {
             (0..b).for_each(|a| value[a] += shape * x[b * node as usize + a]);
         }
         let gradient = self.gradient(x, element, &Geometry::of(self.mesh, element, &point));

@@ -16,7 +16,7 @@ impl Mesh {
     /// `bottom` (y = 0) and `top`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 5 · 10⁸ elements.
+    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 4 · 10⁸ elements.
     pub fn unit_square([m, n]: [usize; 2]) -> Result<Self> {
         count(&[m, n], 2)?;
         let node = |i: usize, j: usize| (j * (m + 1) + i) as u32;
@@ -49,7 +49,7 @@ impl Mesh {
     /// H. W. Kuhn, "Some combinatorial lemmas in topology", IBM J. Res. Dev. 4 (1960), doi 10.1147/rd.45.0518.
     ///
     /// # Errors
-    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 5 · 10⁸ elements.
+    /// [`Error::Usage`] for none in a direction, more than 2³¹ nodes, or 4 · 10⁸ elements.
     pub fn unit_cube(boxes: [usize; 3]) -> Result<Self> {
         count(&boxes, 6)?;
         let [l, m, n] = boxes;
@@ -106,6 +106,6 @@ fn count(cells: &[usize], of_cell: usize) -> Result<()> {
     match nodes {
         _ if cells.contains(&0) => Err(Error::Usage("a mesh has a cell in each direction, at least".into())),
         Some(nodes) if nodes < 1 << 31 && of_cell * cells.iter().product::<usize>() <= MOST_ELEMENTS => Ok(()),
-        _ => Err(Error::Usage(format!("a mesh of {cells:?} cells has more than 2³¹ nodes, or 5 · 10⁸ elements"))),
+        _ => Err(Error::Usage(format!("a mesh of {cells:?} cells has more than 2³¹ nodes, or 4 · 10⁸ elements"))),
     }
 }

@@ -15,27 +15,15 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     pub(crate) fn of(mesh: &Mesh, element: usize, point: &Point) -> Self {
-        let (cell, nodes) = (mesh.cell(), mesh.element(element));
-        let slopes = cell.slopes(point.corners);
-        let d = cell.dimensions();
-        // row k: the derivatives of the coordinates by the weight of corner k + 1
-        let mut j = [[0.0; 3]; 3];
-        for (&node, slope) in nodes.iter().zip(&slopes) {
-            let place = mesh.points()[node as usize];
-            for k in 0..d {
-                (0..d).for_each(|x| j[k][x] += slope[k] * place[x]);
-            }
-        }
-        if d == 2 {
-            j[2][2] = 1.0;
-        }
+        let (cell, d) = (mesh.cell(), mesh.cell().dimensions());
+        let (j, slopes) = (axes(mesh, element, point), &point.slopes);
         let cofactor = |a: usize, b: usize| {
             let [[r, s], [u, v]] = [[(a + 1) % 3, (a + 2) % 3], [(b + 1) % 3, (b + 2) % 3]];
             j[r][u] * j[s][v] - j[r][v] * j[s][u]
         };
         let determinant: f64 = (0..3).map(|b| j[0][b] * cofactor(0, b)).sum();
         let mut gradients = [[0.0; 3]; 10];
-        for (gradient, slope) in gradients.iter_mut().zip(&slopes).take(cell.nodes()) {
+        for (gradient, slope) in gradients.iter_mut().zip(slopes).take(cell.nodes()) {
             for (x, gradient) in gradient.iter_mut().enumerate().take(d) {
                 *gradient = (0..d).map(|k| cofactor(k, x) * slope[k]).sum::<f64>() / determinant;
             }
@@ -47,6 +35,30 @@ impl Geometry {
     pub(crate) fn volume(&self, cell: Cell, point: &Point) -> f64 {
         point.weight * self.determinant / if cell.dimensions() == 2 { 2.0 } else { 6.0 }
     }
+}
+
+/// The derivatives of the coordinates: row k has those by the weight of corner k + 1.
+fn axes(mesh: &Mesh, element: usize, point: &Point) -> [[f64; 3]; 3] {
+    let d = mesh.cell().dimensions();
+    let mut j = [[0.0; 3]; 3];
+    for (&node, slope) in mesh.element(element).iter().zip(&point.slopes) {
+        let place = mesh.points()[node as usize];
+        for k in 0..d {
+            (0..d).for_each(|x| j[k][x] += slope[k] * place[x]);
+        }
+    }
+    if d == 2 {
+        j[2][2] = 1.0;
+    }
+    j
+}
+
+/// The volume that a place of an element stands for, by itself.
+pub(crate) fn volume(mesh: &Mesh, element: usize, point: &Point) -> f64 {
+    let [a, b, c] = axes(mesh, element, point);
+    let determinant =
+        a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
+    point.weight * determinant / if mesh.cell().dimensions() == 2 { 2.0 } else { 6.0 }
 }
 
 /// Lamé's λ and μ.

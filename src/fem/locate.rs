@@ -48,7 +48,7 @@ impl Mesh {
                 break;
             }
         }
-        corners[..=d].iter().all(|l| *l >= -NEAR).then_some(Point { corners, weight: 1.0 })
+        corners[..=d].iter().all(|l| *l >= -NEAR).then(|| cell.point(corners, 1.0))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
+use super::adjacency::runs;
 use super::cell::{Cell, Point};
 use super::local::Geometry;
 use crate::error::{Error, Result};
 
-/// Elements, so that their edges are counted in 32 bits.
-pub(super) const MOST_ELEMENTS: usize = 500_000_000;
+/// Elements, so that their edges and places of nodes are counted in 32 bits.
+pub(super) const MOST_ELEMENTS: usize = 400_000_000;
 
 /// A mesh of triangles in the plane z = 0, or of tetrahedra. Numbers in errors count from 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -289,14 +290,7 @@ fn middles(edges: &[[u32; 2]], nodes: usize) -> (Vec<u32>, Vec<usize>) {
         sorted[next[edge[0] as usize]] = (edge[1], k as u32);
         next[edge[0] as usize] += 1;
     }
-    let mut lists = Vec::with_capacity(nodes);
-    let mut rest = &mut sorted[..];
-    for node in 0..nodes {
-        let (own, others) = rest.split_at_mut(start[node + 1] - start[node]);
-        lists.push(own);
-        rest = others;
-    }
-    lists.into_par_iter().for_each(|own| own.sort_unstable());
+    runs(&mut sorted, &start).into_par_iter().for_each(<[(u32, u32)]>::sort_unstable);
     let is_first = |k: usize| k == 0 || sorted[k - 1].0 != sorted[k].0;
     let mut first_of = vec![0_u32; edges.len()];
     for node in 0..nodes {

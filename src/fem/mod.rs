@@ -31,6 +31,7 @@
 //! | `vtu`, `picture` | files for ParaView and pictures, with the feature `picture` |
 //! | `field`, `locate`, `quality` | what a solution says; which element a place is in; what a mesh is like |
 
+mod adjacency;
 mod assembly;
 mod capacitor;
 mod cell;

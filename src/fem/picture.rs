@@ -66,7 +66,7 @@ impl Problem<'_> {
 /// # Errors
 /// [`Error::Usage`] for a window of no size, or without anything of the mesh.
 pub(super) fn window_of(mesh: &Mesh, window: Option<[[f64; 2]; 2]>) -> Result<([f64; 2], [f64; 2])> {
-    let [[left, right], [bottom, top], _] = mesh.quality().bounds;
+    let [[left, right], [bottom, top], _] = mesh.bounds();
     let [from, to] = window.unwrap_or([[left, bottom], [right, top]]);
     let sides = [to[0] - from[0], to[1] - from[1]];
     if !sides.iter().all(|side| *side >= f64::MIN_POSITIVE * SIDE && side.is_finite()) {

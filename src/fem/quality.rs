@@ -1,8 +1,11 @@
 //! What a mesh is like: sizes, shapes and numbering.
 
+use rayon::prelude::*;
 use serde::Serialize;
 
-use super::local::Geometry;
+use super::assembly::BATCH;
+use super::cell::Point;
+use super::local;
 use super::mesh::Mesh;
 
 /// Facts about a mesh.
@@ -28,44 +31,58 @@ impl Mesh {
     #[must_use]
     pub fn quality(&self) -> Quality {
         let mut quality = Quality {
-            bounds: [[f64::INFINITY, f64::NEG_INFINITY]; 3],
+            bounds: self.bounds(),
             volume: 0.0,
             worst_shape: f64::INFINITY,
             mean_shape: 0.0,
             worst_element: 0,
             bandwidth: 0,
         };
-        for point in self.points() {
-            for ([least, most], x) in quality.bounds.iter_mut().zip(point) {
-                (*least, *most) = (least.min(*x), most.max(*x));
-            }
-        }
-        for element in 0..self.len() {
-            quality.volume += self.volume(element);
-            let shape = self.shape(element);
-            quality.mean_shape += shape / self.len() as f64;
-            if shape < quality.worst_shape {
-                (quality.worst_shape, quality.worst_element) = (shape, element + 1);
-            }
+        let points = self.cell().points();
+        let of_element = |element: usize| {
+            let volume = self.volume(element, &points);
             let nodes = self.element(element).iter();
             let [least, most] = [nodes.clone().min(), nodes.max()].map(|node| node.copied().unwrap_or(0));
-            quality.bandwidth = quality.bandwidth.max((most - least) as usize);
+            (volume, self.shape(element, volume), most - least)
+        };
+        let mut of_batch = Vec::new();
+        for first in (0..self.len()).step_by(BATCH) {
+            (first..self.len().min(first + BATCH)).into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
+            for (element, &(volume, shape, bandwidth)) in (first..).zip(&of_batch) {
+                quality.volume += volume;
+                quality.mean_shape += shape / self.len() as f64;
+                if shape < quality.worst_shape {
+                    (quality.worst_shape, quality.worst_element) = (shape, element + 1);
+                }
+                quality.bandwidth = quality.bandwidth.max(bandwidth as usize);
+            }
         }
         quality
     }
 
-    /// The area, or the volume, of an element.
-    pub(super) fn volume(&self, element: usize) -> f64 {
-        self.cell().points().iter().map(|at| Geometry::of(self, element, at).volume(self.cell(), at)).sum()
+    /// The smallest and the largest coordinate along each axis.
+    pub(super) fn bounds(&self) -> [[f64; 2]; 3] {
+        let mut bounds = [[f64::INFINITY, f64::NEG_INFINITY]; 3];
+        for point in self.points() {
+            for ([least, most], x) in bounds.iter_mut().zip(point) {
+                (*least, *most) = (least.min(*x), most.max(*x));
+            }
+        }
+        bounds
+    }
+
+    /// The area, or the volume, of an element, by the [points](crate::fem::Cell::points) of its shape.
+    pub(super) fn volume(&self, element: usize, points: &[Point]) -> f64 {
+        points.iter().map(|at| local::volume(self, element, at)).sum()
     }
 
     /// See [`Quality::worst_shape`].
-    fn shape(&self, element: usize) -> f64 {
+    fn shape(&self, element: usize, volume: f64) -> f64 {
         let (own, cell) = (self.element(element), self.cell());
         let place = |k: usize| self.points()[own[k] as usize];
         let edges =
             cell.edges().iter().map(|&[a, b]| place(a).iter().zip(place(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>());
-        let (squares, volume) = (edges.sum::<f64>(), self.volume(element));
+        let squares = edges.sum::<f64>();
         match cell.dimensions() {
             2 => 4.0 * 3.0_f64.sqrt() * volume / squares,
             _ => 12.0 * (3.0 * volume).powf(2.0 / 3.0) / squares,

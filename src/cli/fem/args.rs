@@ -37,7 +37,7 @@ pub(crate) struct Args {
     pub(super) precond: Option<Precond>,
 
     /// How products are formed: with the assembled matrix, or by elements without one (by-node, coloured) [default:
-    /// assembled; of 100000 unknowns or more by a forecast, where both are possible; by-node where there is no memory for the matrix]
+    /// assembled; of 500000 unknowns or more by a forecast, where both are possible; by-node where there is no memory for the matrix]
     #[arg(long, value_name = "WAY", help_heading = METHOD)]
     pub(super) operator: Option<Operator>,
 

@@ -8,11 +8,11 @@ use declive::solve::{Method, Precond};
 
 use super::args::{Args, Operator};
 
-/// A problem of fewer unknowns is assembled and solved sooner than it is measured.
-const LEAST: usize = 100_000;
+/// A problem of fewer unknowns is assembled and solved about as soon as it is measured.
+const LEAST: usize = 500_000;
 
 /// Elements that are measured.
-const PIECE: usize = 60_000;
+const PIECE: usize = 30_000;
 
 /// Iterations with levels of multigrid: of the assembled matrix, and by elements, where levels are those of the corners alone.
 const BY_LEVELS: [f64; 2] = [20.0, 32.0];

@@ -9,7 +9,7 @@ fn points(cell: Cell, is_curved: bool) -> Vec<Point> {
     let middle = |count: usize| {
         let mut corners = [0.0; 4];
         corners[..count].fill(1.0 / count as f64);
-        vec![Point { corners, weight: 1.0 }]
+        vec![cell.point(corners, 1.0)]
     };
     match cell {
         _ if is_curved => cell.points(),

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::ElementOperator;
 use super::element::Rule;
 use super::nodes::RankNodes;
+use crate::fem::adjacency::Adjacency;
 use crate::operator::distributed::{HostRows, OwnRows};
 use crate::real::Real;
 
@@ -18,9 +19,8 @@ struct HostElements<'a, T, const D: usize, const N: usize, const B: usize> {
     rank: RankNodes,
     /// What elements give.
     products: Vec<[[T; B]; N]>,
-    /// Of each of its nodes, where that is: place n of element k is k N + n.
-    first: Vec<usize>,
-    places: Vec<u32>,
+    /// Of each of its nodes, where that is.
+    places: Adjacency,
     /// Springs of its rows, with the rank's numbers.
     springs: Vec<(u32, Vec<(u32, T)>)>,
 }
@@ -32,24 +32,14 @@ impl<'a> ElementOperator<'a> {
     ) -> Box<dyn HostRows<T> + 'a> {
         let rank = self.rank(&own.rows);
         let (count, owned) = (rank.len(self.mesh), rank.own.len());
-        let numbers = |k: usize| self.mesh.element(rank.element(k)).iter().map(|&node| rank.number(node) as usize);
-        let mut first = vec![0; owned + 1];
-        (0..count).flat_map(numbers).filter(|&node| node < owned).for_each(|node| first[node + 1] += 1);
-        (0..owned).for_each(|node| first[node + 1] += first[node]);
-        let (mut next, mut places) = (first.clone(), vec![0; first[owned]]);
-        for k in 0..count {
-            for (n, node) in numbers(k).enumerate().filter(|(_, node)| *node < owned) {
-                places[next[node]] = (k * N + n) as u32;
-                next[node] += 1;
-            }
-        }
+        let number = |k: usize, place: usize| rank.number(self.mesh.element(rank.element(k))[place]) as usize;
+        let places = Adjacency::new(owned, count, N, number);
         Box::new(HostElements::<T, D, N, B> {
             operator: self.clone(),
             rule: self.rule.rounded(),
             products: vec![[[T::default(); B]; N]; count],
             springs: self.springs_of(&rank),
             rank,
-            first,
             places,
         })
     }
@@ -67,7 +57,7 @@ impl<'a> ElementOperator<'a> {
 
 impl<T: Real, const D: usize, const N: usize, const B: usize> HostRows<T> for HostElements<'_, T, D, N, B> {
     fn multiply(&mut self, x: &[T], y: &mut [T]) {
-        let Self { operator, rule, rank, products, first, places, springs } = self;
+        let Self { operator, rule, rank, products, places, springs } = self;
         let (mesh, zero) = (operator.mesh, T::default());
         let is_free = |node: u32, a: usize| operator.known[node as usize] >> a & 1 == 0;
         let of_unknown = |node: u32| -> [T; B] {
@@ -82,7 +72,7 @@ impl<T: Real, const D: usize, const N: usize, const B: usize> HostRows<T> for Ho
         });
         let products: &[[T; B]] = products.as_flattened();
         y.par_chunks_exact_mut(B).enumerate().with_min_len(CHUNK).for_each(|(node, y)| {
-            let given = places[first[node]..first[node + 1]].iter().map(|&place| products[place as usize]);
+            let given = places.of(node).iter().map(|&place| products[place as usize]);
             let sum = given.fold([zero; B], |sum, given| std::array::from_fn(|a| sum[a] + given[a]));
             let in_mesh = (rank.own.start + node) as u32;
             for a in 0..B {
