@@ -47,7 +47,7 @@ use std::fmt;
 
 pub(crate) use band::{is_narrow, widths};
 pub use refine::Refinement;
-pub(crate) use refine::{refine, refine_by};
+pub(crate) use refine::{STEPS, Step, refine, refine_by};
 
 use crate::error::{Error, Result};
 use crate::matrix::{Csr, Deficiency};

@@ -9,10 +9,34 @@ use crate::matrix::Csr;
 use crate::verify::{difference, norm_2};
 
 /// The most steps.
-const STEPS: usize = 10;
+pub(crate) const STEPS: usize = 10;
 
 /// A step that lowers the residual by less is the last.
 const ENOUGH: f64 = 2.0;
+
+/// What is done with the x that a step has led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is taken back,
+    Back,
+    /// kept, but not refined any more,
+    Last,
+    /// or refined once more.
+    On,
+}
+
+impl Step {
+    /// Of a step from an x with this ‖b − A x‖₂ to one with another.
+    pub(crate) fn of(before: f64, after: f64, next: &[f64]) -> Self {
+        if after >= before || after.is_nan() || !next.iter().all(|v| v.is_finite()) {
+            Self::Back
+        } else if after == 0.0 || after * ENOUGH > before {
+            Self::Last
+        } else {
+            Self::On
+        }
+    }
+}
 
 /// What came of a refinement.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,13 +90,13 @@ pub(crate) fn refine_by<E>(
         }
         residual(&next, &mut r);
         let after = norm_2(&r);
-        if after >= norm || after.is_nan() || !next.iter().all(|v| v.is_finite()) {
+        let step = Step::of(norm, after, &next);
+        if step == Step::Back {
             return Ok(Refinement { steps, residual: norm });
         }
         x.copy_from_slice(&next);
-        let is_last = after * ENOUGH > norm;
         norm = after;
-        if is_last {
+        if step == Step::Last {
             return Ok(Refinement { steps: steps + 1, residual: norm });
         }
     }

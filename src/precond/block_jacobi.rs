@@ -19,17 +19,20 @@ const FULL: f64 = 0.9;
 const RUNS: usize = 64;
 const RUN: usize = 840; // a multiple of all sizes
 
-/// M⁻¹ of `factor` A, by blocks of so many rows or, if that is not said, of as many as show in its pattern.
+/// M⁻¹ of `factor` A, by blocks of so many rows or, if that is not said, of as many as show in its pattern. Numbers of a complex matrix stay whole.
 ///
 /// # Errors
 /// Not enough memory.
 pub(super) fn inverse(a: &Csr, factor: f64, needs: Needs) -> Result<Csr> {
-    let size = needs.unknowns.unwrap_or_else(|| size(a, needs.is_complex));
+    let size = match needs.unknowns {
+        Some(odd) if needs.is_complex && odd % 2 == 1 => 2 * odd,
+        told => told.unwrap_or_else(|| size(a, needs.is_complex)),
+    };
     log::debug!("blocks of {size} rows");
     Ok(of_blocks(a, factor, needs.is_definite, size))
 }
 
-/// The rows of a block: the most whose blocks of the matrix are full where they are not empty. Numbers of a complex matrix stay whole.
+/// The rows of a block: the most whose blocks of the matrix are full where they are not empty.
 fn size(a: &Csr, is_complex: bool) -> usize {
     let is_possible = |size: &usize| !is_complex || size.is_multiple_of(2);
     (2..=MOST).rev().filter(is_possible).find(|&size| fill(a, size) >= FULL).unwrap_or(USUAL)
@@ -107,6 +110,16 @@ mod tests {
         assert_eq!((m.row_ptr(), m.col_idx()), (&[0, 2, 4, 5][..], &[0, 1, 0, 1, 2][..]));
         let expected = [0.4, -0.1, -0.3, 0.2, 0.1];
         assert!(m.values().iter().zip(expected).all(|(found, v)| (found - v).abs() < 1e-15), "{:?}", m.values());
+    }
+
+    #[test]
+    fn complex_numbers_stay_whole() {
+        let a = gallery::poisson2d([6, 4]).unwrap();
+        for (unknowns, rows) in [(3, 6), (2, 2), (1, 2)] {
+            let needs = Needs { is_definite: false, is_complex: true, unknowns: Some(unknowns) };
+            let m = inverse(&a, 1.0, needs).unwrap();
+            assert_eq!(m.row(0).0.len(), rows);
+        }
     }
 
     #[test]

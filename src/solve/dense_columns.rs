@@ -9,6 +9,7 @@ use super::dense::Dense;
 use super::session::Solver;
 use super::statistics::{Answer, Statistics};
 use super::under_way::reason_to_end;
+use crate::direct::{STEPS, Step};
 use crate::error::Result;
 use crate::krylov::{Method, Reason};
 use crate::matrix::Csr;
@@ -18,9 +19,6 @@ use crate::verify::{self, difference, norm_2};
 
 /// The most at once: their memory is that of so many vectors, four times.
 pub(super) const MOST: usize = 64;
-/// The most steps of refinement, and what a step has to lower a residual by, if another one is to follow.
-const STEPS: usize = 10;
-const ENOUGH: f64 = 2.0;
 
 impl Solver {
     /// Whether columns can be solved together, by factors that there are.
@@ -100,11 +98,11 @@ fn refine(a: &Csr, dense: &mut Dense, b: &[&[f64]], x: &mut [Vec<f64>]) -> Resul
         let after = residuals(a, &of_b, &next);
         for ((c, next), after) in open.into_iter().zip(next).zip(after) {
             let (one, norm) = (&mut all[c], norm_2(&after));
-            if norm >= one.norm || norm.is_nan() || !next.iter().all(|v| v.is_finite()) {
-                one.is_done = true;
+            let step = Step::of(one.norm, norm, &next);
+            one.is_done = step != Step::On;
+            if step == Step::Back {
                 continue;
             }
-            one.is_done = norm == 0.0 || norm * ENOUGH > one.norm;
             (one.norm, one.steps) = (norm, one.steps + 1);
             (x[c], r[c]) = (next, after);
         }

@@ -13,6 +13,7 @@ use super::{
 use crate::comm::{Failed, Failure, in_threads};
 use crate::operator::distributed::{Distributed, HostProducts, MatrixRows, OwnRows, ProductsIn};
 use crate::partition::{HaloPlan, Part, join_plans, plans, plans_of, split};
+use crate::precond::Precond;
 use crate::precond::given::Given;
 
 /// Ranks that are open.
@@ -117,48 +118,21 @@ pub(crate) fn open<'a>(
     (devices, rows): (&[Option<Info>], &[Range<usize>]),
 ) -> std::result::Result<OpenRanks<'a>, Failed> {
     let method = setup.method;
-    let OfPreconditioner { matrices, diagonal, given, is_through } = of_precond;
+    let OfPreconditioner { diagonal, given, is_through, .. } = of_precond;
     let is_scaled = setup.precond.is_diagonal() && method.facts().scales && !diagonal.is_empty();
     let size = || diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>();
     let scaling = if is_scaled { Scaling::of(&size(), 1.0) } else { None };
-    let bound = if setup.precond.multiplies() { a.largest_of_scaled().unwrap_or(1.0) } else { 1.0 };
+    let has_bound = setup.precond == Precond::Chebyshev;
+    let bound = if has_bound { a.largest_of_scaled().unwrap_or(1.0) } else { 1.0 };
     // kernels of others can't exchange while they run
     let model = if setup.exchange.is_live() { Exchange::HostStaged } else { setup.exchange };
     let shared = match model {
         Exchange::SharedContext if devices.len() > 1 => Some(SharedContext::among(devices)?),
         _ => None,
     };
-    let halos: Vec<Vec<u32>> = rows.iter().map(|rows| a.halo(rows)).collect();
-    let mut plans = plans(rows, &halos);
-    let mut parts: Vec<_> = matrices.iter().map(|matrix| split(matrix, rows)).collect();
-    {
-        let own = plans.iter_mut().collect();
-        let mut all: Vec<_> = std::iter::once(own).chain(parts.iter_mut().map(|parts| plans_of(parts))).collect();
-        join_plans(&mut all);
-    }
-    let levels = given.as_ref().and_then(|given| given.levels());
-    let of_levels = levels.map(|levels| split(&levels.a, rows).into_iter().map(|part| part.halo).collect::<Vec<_>>());
-    let boards = match of_levels.is_some() && devices.len() > 1 && devices.iter().all(Option::is_some) {
-        true => Board::of(devices.len()).into_iter().map(Some).collect(),
-        false => devices.iter().map(|_| None).collect::<Vec<_>>(),
-    };
-    let (receivers, lens) =
-        (plans.iter().map(|plan| plan.receivers).collect(), halos.iter().map(Vec::len).collect::<Vec<_>>());
-    let mut of_levels = of_levels.map(Vec::into_iter);
-    let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
-    let jobs: Vec<Job<'_>> = devices
-        .iter()
-        .zip(rows.iter().zip(halos))
-        .zip(plans.into_iter().zip(boards))
-        .map(|((device, (rows, halo)), (plan, board))| Job {
-            device,
-            own: OwnRows { rows: rows.clone(), halo },
-            halo: plan,
-            parts: parts.iter_mut().filter_map(Iterator::next).collect(),
-            of_levels: of_levels.as_mut().and_then(Iterator::next),
-            board,
-        })
-        .collect();
+    let jobs = jobs(a, of_precond, devices, rows);
+    let receivers = jobs.iter().map(|job| job.halo.receivers).collect();
+    let halos = jobs.iter().map(|job| job.own.halo.len()).collect();
     let of_diagonal = |own: &Range<usize>| diagonal.get(own.clone()).map(<[f64]>::to_vec).unwrap_or_default();
     let one = |job: Job<'_>| {
         let own = job.own.rows.clone();
@@ -197,7 +171,45 @@ pub(crate) fn open<'a>(
     let ranks = in_threads(&Failure::default(), jobs, one)?;
     let varies = || diagonal.iter().any(|d| *d != diagonal[0]);
     let is_applied = method.applies(setup.precond) && (setup.precond.multiplies() || varies());
-    Ok(OpenRanks { ranks, receivers, halos: lens, is_preconditioned: scaling.is_some() || is_applied })
+    Ok(OpenRanks { ranks, receivers, halos, is_preconditioned: scaling.is_some() || is_applied })
+}
+
+/// What each rank is opened with: its rows, and what it exchanges, so that all products have the same neighbours.
+fn jobs<'p>(
+    a: &dyn Distributed<'_>,
+    of_precond: &'p OfPreconditioner,
+    devices: &'p [Option<Info>],
+    rows: &[Range<usize>],
+) -> Vec<Job<'p>> {
+    let halos: Vec<Vec<u32>> = rows.iter().map(|rows| a.halo(rows)).collect();
+    let mut plans = plans(rows, &halos);
+    let mut parts: Vec<_> = of_precond.matrices.iter().map(|matrix| split(matrix, rows)).collect();
+    {
+        let own = plans.iter_mut().collect();
+        let mut all: Vec<_> = std::iter::once(own).chain(parts.iter_mut().map(|parts| plans_of(parts))).collect();
+        join_plans(&mut all);
+    }
+    let levels = of_precond.given.as_ref().and_then(|given| given.levels());
+    let of_levels = levels.map(|levels| split(&levels.a, rows).into_iter().map(|part| part.halo).collect::<Vec<_>>());
+    let boards = match of_levels.is_some() && devices.len() > 1 && devices.iter().all(Option::is_some) {
+        true => Board::of(devices.len()).into_iter().map(Some).collect(),
+        false => devices.iter().map(|_| None).collect::<Vec<_>>(),
+    };
+    let mut of_levels = of_levels.map(Vec::into_iter);
+    let mut parts: Vec<_> = parts.into_iter().map(Vec::into_iter).collect();
+    devices
+        .iter()
+        .zip(rows.iter().zip(halos))
+        .zip(plans.into_iter().zip(boards))
+        .map(|((device, (rows, halo)), (plan, board))| Job {
+            device,
+            own: OwnRows { rows: rows.clone(), halo },
+            halo: plan,
+            parts: parts.iter_mut().filter_map(Iterator::next).collect(),
+            of_levels: of_levels.as_mut().and_then(Iterator::next),
+            board,
+        })
+        .collect()
 }
 
 /// S of the columns of a rank, if the system is scaled.
