@@ -90,7 +90,7 @@ fn the_same_devices_give_the_same_bits() {
 
 #[test]
 fn a_solver_serves_several_right_hand_sides_and_initial_guesses() {
-    let a = system("variable:9");
+    let a = system("variable:6");
     let stop = Stop::default().with_rtol(1e-11);
     for setup in setups_in_pairs(Precision::Mixed) {
         let mut solver = Solver::new(a.clone(), &setup).unwrap();
@@ -159,7 +159,7 @@ fn what_single_precision_cannot_tell_from_singular_ends_in_stagnation() {
 
 #[test]
 fn a_hard_way_is_gone_or_said_to_be_too_hard() {
-    for (turn, name) in ["jumps:9,contrast=1e6,seed=3", "jumps:9,contrast=1e9,seed=3"].into_iter().enumerate() {
+    for (turn, name) in ["jumps:6,contrast=1e6,seed=3", "jumps:6,contrast=1e9,seed=3"].into_iter().enumerate() {
         let a = system(name);
         let b = gallery::random_vector(a.n_rows(), 2);
         for (k, devices) in ["host", "0", "0,0,0"].into_iter().enumerate() {

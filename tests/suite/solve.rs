@@ -417,7 +417,7 @@ fn limits_end_the_iteration_exactly() {
 
 #[test]
 fn a_caller_can_watch_and_interrupt() {
-    let a = system("poisson3d:20");
+    let a = system("poisson3d:14");
     let b = vec![1.0; a.n_rows()];
     for setup in setups(Precision::F64) {
         let cancel = AtomicBool::new(false);
