@@ -12,8 +12,21 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::memory::zeros;
 
-/// Elements that are gone through at a time, before what they give is added up in their order.
-pub(super) const BATCH: usize = 1 << 14;
+/// Elements that threads go through before what they give is added up.
+const BATCH: usize = 1 << 14;
+
+/// Goes through so many elements on all threads, and adds up what each gives in their order, so that equal meshes give equal bits.
+pub(super) fn in_order<V: Send>(
+    elements: usize,
+    of_element: impl Fn(usize) -> V + Sync,
+    mut add: impl FnMut(usize, &V),
+) {
+    let mut of_batch = Vec::new();
+    for first in (0..elements).step_by(BATCH) {
+        (first..elements.min(first + BATCH)).into_par_iter().map(&of_element).collect_into_vec(&mut of_batch);
+        (first..).zip(&of_batch).for_each(|(element, own)| add(element, own));
+    }
+}
 
 /// A function of a place.
 pub type Field<'a> = Box<dyn Fn([f64; 3]) -> f64 + Sync + 'a>;
@@ -237,16 +250,11 @@ impl<'a> Problem<'a> {
             }
             own
         };
-        let mut of_batch = Vec::new();
-        for first in (0..mesh.len()).step_by(BATCH) {
-            let batch = first..mesh.len().min(first + BATCH);
-            batch.clone().into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
-            for (element, own) in batch.zip(&of_batch) {
-                for (i, &node) in mesh.element(element).iter().enumerate() {
-                    (0..b).for_each(|a| loads[b * node as usize + a] += own[b * i + a]);
-                }
+        in_order(mesh.len(), of_element, |element, own| {
+            for (i, &node) in mesh.element(element).iter().enumerate() {
+                (0..b).for_each(|a| loads[b * node as usize + a] += own[b * i + a]);
             }
-        }
+        });
         loads
     }
 

@@ -1,9 +1,8 @@
 //! What a mesh is like: sizes, shapes and numbering.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::assembly::BATCH;
+use super::assembly::in_order;
 use super::cell::Point;
 use super::local;
 use super::mesh::Mesh;
@@ -45,18 +44,14 @@ impl Mesh {
             let [least, most] = [nodes.clone().min(), nodes.max()].map(|node| node.copied().unwrap_or(0));
             (volume, self.shape(element, volume), most - least)
         };
-        let mut of_batch = Vec::new();
-        for first in (0..self.len()).step_by(BATCH) {
-            (first..self.len().min(first + BATCH)).into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
-            for (element, &(volume, shape, bandwidth)) in (first..).zip(&of_batch) {
-                quality.volume += volume;
-                quality.mean_shape += shape / self.len() as f64;
-                if shape < quality.worst_shape {
-                    (quality.worst_shape, quality.worst_element) = (shape, element + 1);
-                }
-                quality.bandwidth = quality.bandwidth.max(bandwidth as usize);
+        in_order(self.len(), of_element, |element, &(volume, shape, bandwidth)| {
+            quality.volume += volume;
+            quality.mean_shape += shape / self.len() as f64;
+            if shape < quality.worst_shape {
+                (quality.worst_shape, quality.worst_element) = (shape, element + 1);
             }
-        }
+            quality.bandwidth = quality.bandwidth.max(bandwidth as usize);
+        });
         quality
     }
 

@@ -26,8 +26,8 @@ pub(super) struct Chosen {
     pub(super) why: Option<String>,
 }
 
-/// Chooses the operator. Methods and preconditioners that go by entries have the assembled matrix, and so have small problems. Of others, a piece of the
-/// mesh tells what both take to set up, and for an iteration.
+/// Chooses the operator. Methods and preconditioners that go by entries have the assembled matrix, and so have small problems. Of others, pieces of the
+/// mesh tell what the host takes for an element, and the device for an iteration.
 ///
 /// # Errors
 /// Errors of devices.

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use self::element::Rule;
 use self::nodes::RankNodes;
-use super::assembly::{BATCH, EntriesOfRows, Problem};
+use super::assembly::{EntriesOfRows, Problem, in_order};
 use super::cell::Cell;
 use super::colour::Colouring;
 use super::local::Physics;
@@ -270,16 +270,11 @@ impl ElementOperator<'_> {
             self.rule.diagonal::<D, N, B>(&self.shape(element), self.material(element), &mut own);
             own
         };
-        let mut of_batch = Vec::new();
-        for first in (0..self.mesh.len()).step_by(BATCH) {
-            let batch = first..self.mesh.len().min(first + BATCH);
-            batch.clone().into_par_iter().map(of_element).collect_into_vec(&mut of_batch);
-            for (element, own) in batch.zip(&of_batch) {
-                for (&node, of_node) in self.mesh.element(element).iter().zip(own) {
-                    of_node.iter().enumerate().for_each(|(a, d)| diagonal[B * node as usize + a] += d);
-                }
+        in_order(self.mesh.len(), of_element, |element, own| {
+            for (&node, of_node) in self.mesh.element(element).iter().zip(own) {
+                of_node.iter().enumerate().for_each(|(a, d)| diagonal[B * node as usize + a] += d);
             }
-        }
+        });
         for (row, entries) in self.springs.iter() {
             diagonal[*row as usize] += entries.iter().filter(|(column, _)| column == row).map(|(_, v)| v).sum::<f64>();
         }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::ElementOperator;
 use crate::error::Result;
-use crate::fem::assembly::{BATCH, assembled};
+use crate::fem::assembly::{assembled, in_order};
 use crate::matrix::Csr;
 use crate::operator::distributed::AuxiliarySpace;
 
@@ -26,23 +26,19 @@ impl ElementOperator<'_> {
         };
         let (cell, physics) = (self.mesh.cell(), self.physics());
         let (points, width) = (cell.points(), b * cell.nodes());
-        let mut matrices = vec![0.0; BATCH.min(self.mesh.len()) * width * width];
-        for first in (0..self.mesh.len()).step_by(BATCH) {
-            let batch = first..self.mesh.len().min(first + BATCH);
-            let of_batch = matrices[..batch.len() * width * width].par_chunks_mut(width * width);
-            of_batch
-                .zip(batch.clone())
-                .for_each(|(matrix, element)| physics.matrix(self.mesh, element, &points, matrix));
-            for (matrix, element) in matrices.chunks_exact(width * width).zip(batch) {
-                let rows =
-                    self.mesh.element(element).iter().flat_map(|&node| (0..b).map(move |a| b * node as usize + a));
-                for (row, of_row) in rows.clone().zip(matrix.chunks_exact(width)) {
-                    for (column, v) in rows.clone().zip(of_row) {
-                        place(row, column).into_iter().for_each(|k| blocks[k] += v);
-                    }
+        let of_element = |element: usize| {
+            let mut matrix = vec![0.0; width * width];
+            physics.matrix(self.mesh, element, &points, &mut matrix);
+            matrix
+        };
+        in_order(self.mesh.len(), of_element, |element, matrix| {
+            let rows = self.mesh.element(element).iter().flat_map(|&node| (0..b).map(move |a| b * node as usize + a));
+            for (row, of_row) in rows.clone().zip(matrix.chunks_exact(width)) {
+                for (column, v) in rows.clone().zip(of_row) {
+                    place(row, column).into_iter().for_each(|k| blocks[k] += v);
                 }
             }
-        }
+        });
         for (row, entries) in self.springs.iter() {
             for &(column, v) in entries {
                 place(*row as usize, column as usize).into_iter().for_each(|k| blocks[k] += v);
