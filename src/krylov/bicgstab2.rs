@@ -79,8 +79,8 @@ pub(crate) fn bicgstab2<'k>(k: &'k Recorder) {
         let [of_r, of_t] = [ar_r, ar_t].map(|part| ar2.choose(part / ar2, zero));
         let left_of_r = r2 - ar2.choose(ar_r.modulus2() / ar2, zero);
         let left_of_t = t2 - ar2.choose(ar_t.modulus2() / ar2, zero);
-        // where that is rounding, there is no second step; then r stays orthogonal to r̂, and the next iteration breaks down
-        let has_second = (left_of_r - lost * r2).smaller(left_of_t - lost * t2);
+        // where that is rounding, or r is, there is no second step; then r stays orthogonal to r̂, and the next iteration breaks down
+        let has_second = (left_of_r - lost * r2).smaller(left_of_t - lost * t2).smaller(r2 - tiny * before2);
         let [r_norm, t_norm] = [left_of_r, left_of_t].map(|left| has_second.choose(left, zero).sqrt());
         let gamma_2 = steepest::step(k, t_r - ar_t.conj() * of_r, t_norm, r_norm);
         let gamma_1 = of_r - of_t * gamma_2;

@@ -217,6 +217,25 @@ fn scrambled_rows() {
     }
 }
 
+/// The identity and one entry beside it: two steps leave nothing but rounding, which may be orthogonal to its product.
+#[test]
+fn what_two_steps_leave_is_no_direction() {
+    for n in [2, 5, 37] {
+        for (i, j) in [(0, n - 1), (n - 1, 0), (n * 4 / 5, n * 7 / 8)] {
+            let entry = (i != j).then_some((i, j, -0.396));
+            let a = general(n, (0..n).map(|i| (i, i, 1.0)).chain(entry));
+            for seed in 1..6 {
+                let b = gallery::random_vector(n, seed);
+                for devices in choices() {
+                    let o = solve(&a, &b, &setup(Method::Bicgstab2, Precond::None, Precision::F64, &devices), 1e-9);
+                    let found = relative_residual(&a, &b, &o.x);
+                    assert!(o.reason.converged() && found <= 1.01e-9, "{n} rows, a({i},{j}), {devices}: {}", o.reason);
+                }
+            }
+        }
+    }
+}
+
 /// A diagonal matrix that is scaled by its diagonal is 1, but for rounding: what the first step leaves is no direction.
 #[test]
 fn diagonal_matrices_take_an_iteration_or_two() {
