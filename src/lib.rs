@@ -33,6 +33,7 @@
 //! | [`dense`] | dense systems: LU, Cholesky and LDLᵀ factors on several devices or the host |
 //! | [`device`] | which OpenCL devices there are, and which to use |
 //! | [`solve`] | the [`Solver`], its options and outcomes; the [`ComplexSolver`](solve::ComplexSolver); the [`OperatorSolver`] of what is known by its products alone |
+//! | [`distributed`] | systems that several processes have, for the [`SharedSolver`](solve::SharedSolver) |
 //! | [`checkpoint`] | files from which a solve goes on |
 //! | [`fdtd`] | electromagnetic fields in time |
 //! | [`fem`] | finite elements: diffusion and elasticity on meshes, from files of Gmsh to fields |
@@ -43,11 +44,12 @@
 //! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
-//! | feature, all of them default | what needs it |
+//! | feature, all of them default but `mpi` | what needs it |
 //! |---|---|
 //! | `cli` | the command `declive`, and problems of [`fdtd`] and [`fem`] as files; brings `compression` and `picture` |
 //! | `compression` | compressed files: `.mtx.gz` and the like, deflated arrays of `.npz` |
 //! | `interchange` | [`matrix::interchange`], with the crates that it is about |
+//! | `mpi` | the module `mpi`: processes that solve a system together. Needs an installed MPI, and libclang to build |
 //! | `picture` | [`matrix::spy`], pictures of [`fdtd`] and [`fem`], and files of [`fem`] for ParaView |
 //!
 //! Inside: `partition` cuts the rows and plans halos, `comm` is how ranks synchronise, `backend`, `operator` and `precond` are what a
@@ -67,6 +69,7 @@ mod comm;
 pub mod dense;
 pub mod device;
 mod direct;
+pub mod distributed;
 pub mod error;
 pub mod experiments;
 pub mod fdtd;
@@ -76,6 +79,8 @@ mod krylov;
 pub mod matrix;
 pub mod matrix_market;
 mod memory;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 mod named;
 pub mod npz;
 mod operator;

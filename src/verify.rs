@@ -3,6 +3,9 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::comm::Processes;
+use crate::comm::processes::numbers;
+use crate::error::Result;
 use crate::matrix::{Complex64, Csr, Scalar};
 
 /// Elements that are added up in one task, in order: fixed, so that the bits do not depend on the number of threads.
@@ -90,8 +93,51 @@ fn columns_that_count(transpose: &Csr) -> f64 {
     (0..transpose.n_rows()).into_par_iter().with_min_len(CHUNK).filter(counts).count().max(1) as f64
 }
 
+/// The residual of rows that lie in several processes: `a` has those of this one, and none of the elements of `b` are others'. The sums of
+/// squares are added in the order of the processes. Collective.
+///
+/// # Errors
+/// A failed process.
+pub(crate) fn residual_among(processes: &dyn Processes, a: &Csr, b: &[f64], x: &[f64]) -> Result<Residual> {
+    let (r, a_inf) = difference_of_rows(a, b, x);
+    let mut all = vec![0; 4 * processes.count()];
+    processes.gather(&[norm_inf(&r), a_inf, norm_inf(x), norm_inf(b)].map(f64::to_bits), &mut all)?;
+    let largest = |k: usize| all.iter().skip(k).step_by(4).map(|bits| f64::from_bits(*bits)).fold(0.0, larger);
+    let [of_r, a_inf, of_x, of_b] = [0, 1, 2, 3].map(largest);
+    let mut squares = vec![0; 2 * processes.count()];
+    processes
+        .gather(&[(&r[..], of_r), (b, of_b)].map(|(v, largest)| squares_of(v, largest).to_bits()), &mut squares)?;
+    let norm = |k: usize, largest: f64| {
+        let sum = squares.iter().skip(k).step_by(2).map(|bits| f64::from_bits(*bits)).sum();
+        Norm::of_squares(sum, largest)
+    };
+    let rhs = norm(1, of_b);
+    let norm = if of_x.is_finite() { norm(0, of_r) } else { Norm { root: f64::NAN, scale: 1.0 } };
+    let found = of_norms(&norm, &rhs, of_r);
+    Ok(Residual { backward_error: backward_error(found.norm_inf, a_inf, of_x, of_b), ..found })
+}
+
+/// ‖v‖₂ of a vector that lies in several processes. Collective.
+///
+/// # Errors
+/// A failed process.
+pub(crate) fn norm_2_among(processes: &dyn Processes, v: &[f64]) -> Result<f64> {
+    let largest = numbers(processes, norm_inf(v))?.into_iter().fold(0.0, larger);
+    let sum = numbers(processes, squares_of(v, largest))?.into_iter().sum();
+    Ok(Norm::of_squares(sum, largest).value())
+}
+
 /// What the residual says, and the residual.
 fn measured(a: &Csr, b: &[f64], x: &[f64]) -> (Residual, Vec<f64>) {
+    let (r, a_inf) = difference_of_rows(a, b, x);
+    let [of_x, of_b] = [x, b].map(norm_inf);
+    let found = of_sizes(&r, b, [of_x, of_b]);
+    let backward_error = backward_error(found.norm_inf, a_inf, of_x, of_b);
+    (Residual { backward_error, ..found }, r)
+}
+
+/// b − A x, and ‖A‖∞.
+fn difference_of_rows(a: &Csr, b: &[f64], x: &[f64]) -> (Vec<f64>, f64) {
     assert_eq!(b.len(), a.n_rows(), "b must have one element a row");
     assert_eq!(x.len(), a.n_cols(), "x must have one element a column");
     let mut r = vec![0.0; a.n_rows()];
@@ -106,10 +152,7 @@ fn measured(a: &Csr, b: &[f64], x: &[f64]) -> (Residual, Vec<f64>) {
         .enumerate()
         .map(|(k, r)| r.iter_mut().enumerate().map(|(i, r)| row(k * CHUNK + i, r)).fold(0.0, larger));
     let a_inf = max_propagating_nan(rows);
-    let [of_x, of_b] = [x, b].map(norm_inf);
-    let found = of_sizes(&r, b, [of_x, of_b]);
-    let backward_error = backward_error(found.norm_inf, a_inf, of_x, of_b);
-    (Residual { backward_error, ..found }, r)
+    (r, a_inf)
 }
 
 /// Measures the residual of `x` in a complex A x = b: [`residual`] in complex numbers, where |z| is the modulus. Real and imaginary
@@ -148,10 +191,15 @@ fn of_sizes(r: &[f64], b: &[f64], [of_x, of_b]: [f64; 2]) -> Residual {
     let (rhs, of_r) = (Norm::scaled(b, of_b), norm_inf(r));
     // the bad element of an x that is not finite may meet no entry of the matrix
     let norm = if of_x.is_finite() { Norm::scaled(r, of_r) } else { Norm { root: f64::NAN, scale: 1.0 } };
+    of_norms(&norm, &rhs, of_r)
+}
+
+/// What the norms of r and b say, and ‖r‖∞.
+fn of_norms(norm: &Norm, rhs: &Norm, of_r: f64) -> Residual {
     Residual {
         norm_2: norm.value(),
         rhs_norm_2: rhs.value(),
-        relative_2: norm.relative_to(&rhs),
+        relative_2: norm.relative_to(rhs),
         norm_inf: if norm.root.is_nan() { f64::NAN } else { of_r },
         backward_error: f64::NAN,
         optimality: None,
@@ -201,13 +249,15 @@ impl Norm {
 
     /// Of a vector with this largest element.
     fn scaled(v: &[f64], largest: f64) -> Self {
+        Self::of_squares(squares_of(v, largest), largest)
+    }
+
+    /// Of this sum of [`squares_of`].
+    fn of_squares(sum: f64, largest: f64) -> Self {
         if largest == 0.0 || !largest.is_finite() {
             return Self { root: largest, scale: 1.0 };
         }
-        let scale = reciprocal_power_of_two(largest);
-        let sums: Vec<f64> =
-            v.par_chunks(CHUNK).map(|chunk| chunk.iter().map(|x| (x * scale) * (x * scale)).sum()).collect();
-        Self { root: sums.iter().sum::<f64>().sqrt(), scale }
+        Self { root: sum.sqrt(), scale: reciprocal_power_of_two(largest) }
     }
 
     fn value(&self) -> f64 {
@@ -221,6 +271,17 @@ impl Norm {
         }
         (self.root / whole.root) * (whole.scale / self.scale)
     }
+}
+
+/// Σ v² in a scale in which this largest element is near 1; 0 where it is 0 or not finite.
+fn squares_of(v: &[f64], largest: f64) -> f64 {
+    if largest == 0.0 || !largest.is_finite() {
+        return 0.0;
+    }
+    let scale = reciprocal_power_of_two(largest);
+    let squares = |chunk: &[f64]| chunk.iter().map(|x| (x * scale) * (x * scale)).sum();
+    let sums: Vec<f64> = v.par_chunks(CHUNK).map(squares).collect();
+    sums.iter().sum()
 }
 
 /// 2⁻ᵉ for a finite v of about 2ᵉ, kept within the range where it and its reciprocal are normal numbers.

@@ -144,7 +144,7 @@ fn ranks<R: Send>(
     let cut = |k: usize| if k == parts { n } else { k * n / parts / 2 * 2 };
     let rows: Vec<_> = (0..parts).map(|k| cut(k)..cut(k + 1)).collect();
     let split = split(a, &rows);
-    let receivers: Vec<usize> = split.iter().map(|part| part.halo.receivers).collect();
+    let receivers: Vec<usize> = split.iter().map(|part| part.halo.receivers.len()).collect();
     let comms = Threads::new(&receivers, &Arc::new(Failure::default()));
     std::thread::scope(|scope| {
         let rank = &rank;

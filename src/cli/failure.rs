@@ -46,6 +46,11 @@ impl Failure {
         Self::About { name: name.to_string(), error: Box::new(error) }
     }
 
+    /// Whether it is another process's, which tells of it itself.
+    pub(crate) fn is_of_other_process(&self) -> bool {
+        matches!(self, Self::Plain(Error::ProcessFailed { .. } | Error::PeerFailed))
+    }
+
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {

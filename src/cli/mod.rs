@@ -16,6 +16,7 @@ mod interrupt;
 mod measured;
 mod output;
 mod place;
+mod processes;
 mod progress;
 mod rhs;
 mod solve;
@@ -23,10 +24,12 @@ mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{ArgAction, Parser, Subcommand};
 use declive::Error;
+use declive::distributed::Processes;
 use log::{Level, LevelFilter};
 
 use exit::Exit;
@@ -97,14 +100,24 @@ pub(crate) fn main() -> ExitCode {
         Command::Fem(args) => args.quiet,
         _ => false,
     };
-    start_logging(cli.verbose, quiet);
-    let ended = start_threads().and_then(|()| run(cli.command));
-    ended.unwrap_or_else(|failure| complain(&failure)).into()
+    // the last thing that goes: where this process has failed, it ends all
+    let processes = match processes::of_job() {
+        Ok(processes) => processes,
+        Err(failure) => return complain(&failure).into(),
+    };
+    start_logging(cli.verbose, quiet, processes.as_deref());
+    let ended = start_threads().and_then(|()| run(cli.command, processes.as_ref()));
+    ended.unwrap_or_else(|failure| complain_of(&failure, processes.as_deref())).into()
 }
 
-fn run(command: Command) -> Result<Exit, Failure> {
+fn run(command: Command, processes: Option<&Arc<dyn Processes>>) -> Result<Exit, Failure> {
+    if processes.is_some() && !matches!(command, Command::Solve(_)) {
+        return Err(Failure::usage(
+            "several processes can do nothing but solve together; run this command without MPI",
+        ));
+    }
     match command {
-        Command::Solve(args) => solve::run(*args),
+        Command::Solve(args) => solve::run(*args, processes),
         Command::Fdtd(args) => fdtd::run(args),
         Command::Fem(args) => fem::run(*args),
         Command::Info(args) => info::run(args),
@@ -121,16 +134,39 @@ fn start_threads() -> Result<(), Failure> {
     // the standard library's, unless the environment says otherwise
     let stack = 2 << 20;
     let short = |_| Error::OutOfMemory { what: "the stack of a thread of the host".into(), bytes: stack };
-    Ok(rayon::ThreadPoolBuilder::new().build_global().map_err(short)?)
+    let mut threads = rayon::ThreadPoolBuilder::new();
+    if let Some(count) = processes::threads().filter(|_| std::env::var_os("RAYON_NUM_THREADS").is_none()) {
+        threads = threads.num_threads(count);
+    }
+    Ok(threads.build_global().map_err(short)?)
 }
 
 fn complain(failure: &Failure) -> Exit {
-    let _ = writeln!(std::io::stderr(), "error: {failure}");
+    say(&format!("error: {failure}\n"));
+    failure.exit()
+}
+
+/// To standard error in one piece, as other processes may say something, too.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// The same as one of several processes, of which not all say the same.
+fn complain_of(failure: &Failure, processes: Option<&dyn Processes>) -> Exit {
+    let Some(process) = processes.map(Processes::process).filter(|process| *process > 0) else {
+        return complain(failure);
+    };
+    let is_own = failure.exit() != Exit::Input && !failure.is_of_other_process();
+    if is_own || log::log_enabled!(Level::Info) {
+        say(&format!("error: process {process}: {failure}\n"));
+    }
     failure.exit()
 }
 
 /// Warnings look like the command's own words; what `-v` adds has the time since the start.
-fn start_logging(verbose: u8, quiet: bool) {
+fn start_logging(verbose: u8, quiet: bool, processes: Option<&dyn Processes>) {
+    // of several processes, each says which it is
+    let of = processes.map_or_else(String::new, |all| format!("process {}: ", all.process()));
     let level = match (verbose, quiet) {
         (0, true) => LevelFilter::Error,
         (0, false) => LevelFilter::Warn,
@@ -142,11 +178,11 @@ fn start_logging(verbose: u8, quiet: bool) {
         .filter_level(level)
         .parse_default_env()
         .format(move |out, record| match record.level() {
-            Level::Error => writeln!(out, "error: {}", record.args()),
-            Level::Warn => writeln!(out, "warning: {}", in_flags(record.args())),
+            Level::Error => writeln!(out, "error: {of}{}", record.args()),
+            Level::Warn => writeln!(out, "warning: {of}{}", in_flags(record.args())),
             level => {
                 let seconds = start.elapsed().as_secs_f64();
-                writeln!(out, "[{seconds:9.3} s {level} {}] {}", record.target(), record.args())
+                writeln!(out, "[{seconds:9.3} s {level} {}] {of}{}", record.target(), record.args())
             }
         })
         .init();

@@ -1,11 +1,12 @@
 //! Right-hand sides that need no file.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use declive::Csr;
 use declive::matrix::equivalent::Form;
-use declive::matrix::gallery::random_vector;
+use declive::matrix::gallery::{random_element, random_vector};
 use declive::matrix::{Complex64, Scalar};
 
 /// How to make a right-hand side.
@@ -38,6 +39,24 @@ impl Recipe {
             Self::RowSums => one(a.mul_vec(&vec![T::ONE; a.n_cols()])),
             Self::Random(seeds) => seeds.each().map(|seed| T::random_vector(a.n_rows(), seed)).collect(),
             Self::Products(seeds) => seeds.each().map(|seed| a.mul_vec(&T::random_vector(a.n_cols(), seed))).collect(),
+        }
+    }
+}
+
+impl Recipe {
+    /// These rows of the right-hand sides; `product` gives them of A times the vector with such elements.
+    pub(crate) fn make_part(
+        self,
+        own: Range<u64>,
+        product: impl Fn(&(dyn Fn(u64) -> f64 + Sync)) -> Vec<f64>,
+    ) -> Vec<Vec<f64>> {
+        match self {
+            Self::Ones => vec![vec![1.0; (own.end - own.start) as usize]],
+            Self::RowSums => vec![product(&|_| 1.0)],
+            Self::Random(seeds) => {
+                seeds.each().map(|seed| own.clone().map(|row| random_element(seed, row)).collect()).collect()
+            }
+            Self::Products(seeds) => seeds.each().map(|seed| product(&|row| random_element(seed, row))).collect(),
         }
     }
 }

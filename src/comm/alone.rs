@@ -1,9 +1,11 @@
 //! One rank.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use super::{Communicator, Message};
 use crate::error::Result;
+use crate::partition::Receiver;
 
 /// The communicator of a rank that has the system for itself: sums are what they are, and there are no messages.
 #[derive(Debug, Default)]
@@ -28,11 +30,11 @@ impl<T> Communicator<T> for Alone {
         Ok(vec![value])
     }
 
-    fn post(&self, _: Message<T>) -> Result<()> {
+    fn post(&self, _: Message<T>, _: &[Receiver]) -> Result<()> {
         Ok(())
     }
 
-    fn fetch(&self, from: usize) -> Result<Message<T>> {
+    fn fetch(&self, from: usize, _: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
         unreachable!("a single rank has no halo, so nothing comes from rank {from}")
     }
 

@@ -1,15 +1,18 @@
 //! The errors of ranks, the first of which ends all.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
+use super::Processes;
 use crate::error::{Error, Result};
 
 /// Shared by the ranks of a solve.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Failure {
     failed: AtomicBool,
     errors: Mutex<Vec<(Option<usize>, Error)>>,
+    /// Other processes, which are told.
+    processes: Option<Arc<dyn Processes>>,
 }
 
 /// What went wrong on which ranks, in the order of time; on none, if it was before there were any.
@@ -31,10 +34,20 @@ impl From<Failed> for Error {
 }
 
 impl Failure {
+    /// That of the ranks of one of several processes.
+    pub(crate) fn among(processes: Arc<dyn Processes>) -> Self {
+        Self { processes: Some(processes), ..Self::default() }
+    }
+
     /// Records a rank's error. [`Error::PeerFailed`] is only the echo of another one.
     pub fn report(&self, rank: usize, error: Error) {
+        let told = (!matches!(error, Error::PeerFailed | Error::ProcessFailed { .. })).then(|| error.to_string());
         if !matches!(error, Error::PeerFailed) {
             self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((Some(rank), error));
+        }
+        // only then: others may say so, too
+        if let (Some(processes), Some(why)) = (&self.processes, told) {
+            processes.fail(&why);
         }
         self.failed.store(true, Ordering::Release);
     }

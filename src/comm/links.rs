@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::among::{Among, Group};
 use super::{Alone, Communicator, Failure, Threads};
 
 /// A rank's communicators, one for messages in each precision.
@@ -15,6 +16,22 @@ pub struct Links {
 }
 
 impl Links {
+    /// Those of this process's ranks among those of several processes, where so many of its own read the messages of each.
+    #[must_use]
+    pub(crate) fn among(receivers: &[usize], group: &Group, failure: &Arc<Failure>) -> Vec<Self> {
+        let all_others = vec![receivers.len().saturating_sub(1); receivers.len()];
+        Among::<f32>::new(Threads::new(receivers, failure), group, 0)
+            .into_iter()
+            .zip(Among::<f64>::new(Threads::new(receivers, failure), group, 1))
+            .zip(Among::<f32>::new(Threads::new(&all_others, failure), group, 2))
+            .map(|((single, double), precond)| Self {
+                single: Box::new(single),
+                double: Box::new(double),
+                precond: Box::new(precond),
+            })
+            .collect()
+    }
+
     /// Those of ranks that are threads, whose messages so many ranks read; or of one that is alone.
     #[must_use]
     pub fn new(receivers: &[usize], failure: &Arc<Failure>) -> Vec<Self> {

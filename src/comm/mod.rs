@@ -3,25 +3,29 @@
 //! The ranks of a solve run the same program text. They call the collective operations in the same order, as with MPI.
 
 mod alone;
+pub(crate) mod among;
 mod board;
 mod failure;
 mod gate;
 mod links;
 pub(crate) mod live;
+pub(crate) mod processes;
 mod spawn;
 mod threads;
 
 use std::any::Any;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use self::live::relaying::{Member, Relaying};
 use crate::error::Result;
+use crate::partition::Receiver;
 
 pub use alone::Alone;
 pub(crate) use board::Board;
 pub use failure::{Failed, Failure};
 pub use links::Links;
+pub use processes::{Bytes, Processes};
 pub use spawn::in_threads;
 pub use threads::Threads;
 
@@ -67,17 +71,18 @@ pub trait Communicator<T>: Send {
     /// [`Error::PeerFailed`](crate::Error::PeerFailed) if another rank has failed.
     fn gather(&self, value: f64) -> Result<Vec<f64>>;
 
-    /// Starts a round of messages with this rank's, once all have fetched its former one.
+    /// Starts a round of messages with this rank's, once all have fetched its former one. These receive a part of it each.
     ///
     /// # Errors
     /// A failed rank.
-    fn post(&self, message: Message<T>) -> Result<()>;
+    fn post(&self, message: Message<T>, receivers: &[Receiver]) -> Result<()>;
 
-    /// Waits for the message of rank `from` in this round. Each receiver fetches each message once.
+    /// Waits for that part of the message of rank `from` in this round, and tells where it is in what this gives. Each receiver
+    /// fetches each message once.
     ///
     /// # Errors
     /// A failed rank.
-    fn fetch(&self, from: usize) -> Result<Message<T>>;
+    fn fetch(&self, from: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)>;
 
     /// Lets sums and halos among running kernels be relayed, as long as some rank keeps what it is given, if there are processors to do
     /// it. Collective: all ranks bring what is to be relayed, and get the same answer.

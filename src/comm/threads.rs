@@ -1,6 +1,7 @@
 //! Ranks that are threads of one process.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use super::gate::Gate;
 use super::live::relaying::{Crew, Member, Relaying};
 use super::{Communicator, Failure, MAX_SUMS, Message};
 use crate::error::{Error, Result};
+use crate::partition::Receiver;
 
 /// The communicator of one of several threads.
 pub struct Threads<T> {
@@ -41,7 +43,7 @@ struct Brought {
 /// A rank's contribution to a sum, on a cache line of its own: values, then the stop request.
 #[derive(Default)]
 #[repr(align(128))]
-struct Line([AtomicU64; MAX_SUMS + 1]);
+pub(super) struct Line(pub(super) [AtomicU64; MAX_SUMS + 1]);
 
 /// Where a rank's last message is, and how many ranks read it.
 struct Mailbox<T> {
@@ -84,7 +86,7 @@ impl<T: Send + Sync + 'static> Threads<T> {
 
 impl<T> Threads<T> {
     /// Shows this rank's values and its request to all.
-    fn tell(&self, values: &[f64]) {
+    pub(super) fn tell(&self, values: &[f64]) {
         assert!(values.len() <= MAX_SUMS, "{} values in one sum", values.len());
         let own = &self.shared.lines[self.sums.get() as usize % 2][self.rank].0;
         for (slot, value) in own.iter().zip(values) {
@@ -95,8 +97,36 @@ impl<T> Threads<T> {
         self.shared.arrivals.advance();
     }
 
+    /// Starts a round of messages with this rank's, which others see as a whole, once all have fetched its former one.
+    ///
+    /// # Errors
+    /// A failed rank.
+    pub fn post(&self, message: Message<T>) -> Result<()> {
+        let mailbox = &self.shared.mailboxes[self.rank];
+        let posts = self.posts.get();
+        self.posts.set(posts + 1);
+        if mailbox.receivers > 0 {
+            mailbox.read.wait(posts * mailbox.receivers, &self.shared.failure)?;
+            *mailbox.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+            mailbox.posted.advance();
+        }
+        Ok(())
+    }
+
+    /// Waits for the message of rank `from` in this round.
+    ///
+    /// # Errors
+    /// A failed rank.
+    pub fn fetch(&self, from: usize) -> Result<Message<T>> {
+        let mailbox = &self.shared.mailboxes[from];
+        mailbox.posted.wait(self.posts.get(), &self.shared.failure)?;
+        let message = mailbox.message.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        mailbox.read.advance();
+        message.ok_or(Error::PeerFailed)
+    }
+
     /// Waits for what all ranks tell.
-    fn told(&self) -> Result<&[Line]> {
+    pub(super) fn told(&self) -> Result<&[Line]> {
         let sums = self.sums.get();
         self.shared.arrivals.wait(sums * self.shared.mailboxes.len() as u64, &self.shared.failure)?;
         Ok(&self.shared.lines[(sums as usize + 1) % 2]) // those of the start, which has counted
@@ -134,24 +164,12 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Ok(self.told()?.iter().map(|line| line.value(0)).collect())
     }
 
-    fn post(&self, message: Message<T>) -> Result<()> {
-        let mailbox = &self.shared.mailboxes[self.rank];
-        let posts = self.posts.get();
-        self.posts.set(posts + 1);
-        if mailbox.receivers > 0 {
-            mailbox.read.wait(posts * mailbox.receivers, &self.shared.failure)?;
-            *mailbox.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
-            mailbox.posted.advance();
-        }
-        Ok(())
+    fn post(&self, message: Message<T>, _: &[Receiver]) -> Result<()> {
+        Self::post(self, message)
     }
 
-    fn fetch(&self, from: usize) -> Result<Message<T>> {
-        let mailbox = &self.shared.mailboxes[from];
-        mailbox.posted.wait(self.posts.get(), &self.shared.failure)?;
-        let message = mailbox.message.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        mailbox.read.advance();
-        message.ok_or(Error::PeerFailed)
+    fn fetch(&self, from: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+        Ok((Self::fetch(self, from)?, segment.clone()))
     }
 
     fn relay(&self, member: Member) -> Result<Option<Arc<Relaying>>> {

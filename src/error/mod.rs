@@ -361,6 +361,26 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
 
+    /// Another process of the job failed, which tells why.
+    #[error("process {process} failed: {why}")]
+    ProcessFailed {
+        /// Its number.
+        process: usize,
+        /// What it said.
+        why: String,
+        /// Whose that is to mend.
+        kind: ErrorKind,
+    },
+
+    /// A call of MPI that failed.
+    #[error("{call} failed: {message}")]
+    Mpi {
+        /// The call.
+        call: &'static str,
+        /// What MPI says of it.
+        message: String,
+    },
+
     /// Another rank failed first; its own error is the one that is reported.
     #[error("another rank failed")]
     PeerFailed,
@@ -404,6 +424,7 @@ impl Error {
             | Self::ZeroPivot { .. }
             | Self::SingularSystem { .. }
             | Self::Usage(_) => ErrorKind::Input,
+            Self::ProcessFailed { kind, .. } => *kind,
             _ => ErrorKind::Runtime,
         }
     }

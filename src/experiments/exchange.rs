@@ -172,7 +172,7 @@ impl Synchronization {
             _ => None,
         };
         let parts = split(a, rows);
-        let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers).collect();
+        let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers.len()).collect();
         let failure = Arc::new(Failure::default());
         let jobs: Vec<_> = self.devices.iter().zip(parts).zip(Links::new(&receivers, &failure)).collect();
         let times = in_threads(&failure, jobs, |((device, part), links)| {

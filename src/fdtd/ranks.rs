@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::backend::{Backend, Driven, LOG_STEPS, OwnProbe};
 use super::grid::Half;
 use super::problem::Problem;
-use crate::comm::{Communicator, Failed, Failure, Message, Threads, in_threads};
+use crate::comm::{Failed, Failure, Message, Threads, in_threads};
 use crate::error::Result;
 use crate::real::Real;
 

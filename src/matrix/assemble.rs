@@ -1,5 +1,7 @@
 //! Matrices built row by row, in parallel.
 
+use std::ops::Range;
+
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 
@@ -40,7 +42,18 @@ pub(super) fn assemble<T: Scalar>(
     assemble_rectangle([n, n], count, fill)
 }
 
-/// The same of `n` rows and `columns` columns.
+/// Some rows of such a matrix, as one of as many rows and of all columns; `count` and `fill` are given numbers of the whole.
+pub(super) fn assemble_rows<T: Scalar>(
+    rows: Range<usize>,
+    columns: usize,
+    count: impl Fn(usize) -> usize + Sync,
+    fill: impl Fn(usize, &mut Row<'_, T>) + Sync,
+) -> Result<Csr<T>> {
+    let first = rows.start;
+    assemble_rectangle([rows.len(), columns], |i| count(first + i), |i, row| fill(first + i, row))
+}
+
+/// The same as [`assemble`] of `n` rows and `columns` columns.
 pub(super) fn assemble_rectangle<T: Scalar>(
     [n, columns]: [usize; 2],
     count: impl Fn(usize) -> usize + Sync,

@@ -29,9 +29,14 @@ pub struct Pair<T> {
 impl<T: Scalar> Pair<T> {
     /// What a difference of the two is compared with: √|a_ii a_jj|, or max(|a_ij|, |a_ji|) where that is 0.
     pub(super) fn scale(&self, diagonal: &[T]) -> f64 {
-        let scale = diagonal[self.row].modulus().sqrt() * diagonal[self.col].modulus().sqrt();
-        if scale == 0.0 { self.upper.modulus().max(self.lower.modulus()) } else { scale }
+        scale([self.upper, self.lower], [diagonal[self.row], diagonal[self.col]])
     }
+}
+
+/// What a difference of two entries across the diagonal is compared with, in rows with these diagonal entries.
+pub(crate) fn scale<T: Scalar>(pair: [T; 2], diagonal: [T; 2]) -> f64 {
+    let [row, column] = diagonal.map(|d| d.modulus().sqrt());
+    if row * column == 0.0 { pair[0].modulus().max(pair[1].modulus()) } else { row * column }
 }
 
 /// Visits the pairs of row `i` of a square matrix, and says for each whether both entries are stored. A pair of stored

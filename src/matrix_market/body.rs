@@ -27,6 +27,9 @@ const BLOCK: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 20;
 /// Called with the numbers of entries read and claimed, by any thread.
 pub(super) type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
+/// Called after each wave; it may take what was read.
+pub(super) type Each<'a, T> = &'a mut dyn FnMut(&mut Entries<T>) -> crate::Result<()>;
+
 /// The entries in the file's order.
 pub(super) struct Entries<T> {
     pub(super) waves: Vec<Wave<T>>,
@@ -100,20 +103,37 @@ impl<'a> Body<'a> {
     }
 
     /// Reads all of a text in memory.
-    pub(super) fn read_text<T: Value>(mut self, text: &[u8]) -> crate::Result<Entries<T>> {
+    pub(super) fn read_text<T: Value>(self, text: &[u8]) -> crate::Result<Entries<T>> {
+        self.text_in_waves(text, MAPPED, &mut |_| Ok(()))
+    }
+
+    /// The same, about `size` bytes at a time.
+    pub(super) fn text_in_waves<T: Value>(
+        mut self,
+        text: &[u8],
+        size: usize,
+        each: Each<T>,
+    ) -> crate::Result<Entries<T>> {
         let mut entries = Entries::none();
-        for text in block::split(text, MAPPED) {
+        for text in block::split(text, size) {
             self.read_wave(text, &mut entries)?;
+            each(&mut entries)?;
         }
         self.end(entries)
     }
 
     /// Reads a stream to its end, behind `first`, what was read of it already. The next wave's text arrives while
     /// the threads read this one's.
-    pub(super) fn read_stream<T: Value>(
+    pub(super) fn read_stream<T: Value>(self, first: Vec<u8>, input: impl Read + Send) -> crate::Result<Entries<T>> {
+        self.stream_in_waves(first, input, &mut |_| Ok(()))
+    }
+
+    /// The same, telling of each wave.
+    pub(super) fn stream_in_waves<T: Value>(
         mut self,
         first: Vec<u8>,
         input: impl Read + Send,
+        each: Each<T>,
     ) -> crate::Result<Entries<T>> {
         let mut entries = Entries::none();
         let mut text = Text::new(first, input);
@@ -125,6 +145,7 @@ impl<'a> Body<'a> {
                 (_, Err(e)) => return Err(self.reading(e)),
                 (done, Ok(next)) => done.map(|()| next)?,
             };
+            each(&mut entries)?;
             text.spare = std::mem::replace(&mut wave, next);
         }
         self.end(entries)
@@ -149,7 +170,7 @@ impl<'a> Body<'a> {
     }
 
     /// Reads whole lines.
-    fn read_wave<T: Value>(&mut self, text: &[u8], to: &mut Entries<T>) -> crate::Result<()> {
+    pub(super) fn read_wave<T: Value>(&mut self, text: &[u8], to: &mut Entries<T>) -> crate::Result<()> {
         let size = (text.len() / (8 * rayon::current_num_threads())).clamp(*BLOCK.start(), *BLOCK.end());
         let texts = block::split(text, size);
         let lines: Vec<usize> = texts.par_iter().map(|text| block::count_lines(text)).collect();

@@ -50,6 +50,7 @@ mod fault;
 mod header;
 mod line;
 mod lines;
+pub(crate) mod parts;
 mod quick;
 mod read;
 mod simd;

@@ -346,7 +346,7 @@ fn source_of<'a>(input: impl Read + Send + 'a, name: &str) -> Result<Source<'a>>
 }
 
 /// The body of a file, and the number of its first line.
-enum Text<'a> {
+pub(super) enum Text<'a> {
     /// A mapped file and where the body begins in it.
     Mapped(Map, usize, u64),
     /// What was read of a stream together with the header, and the rest.
@@ -354,7 +354,7 @@ enum Text<'a> {
 }
 
 /// Reads the header.
-fn begin<'a>(source: Source<'a>, name: &str) -> Result<(Header, Text<'a>)> {
+pub(super) fn begin<'a>(source: Source<'a>, name: &str) -> Result<(Header, Text<'a>)> {
     match source {
         Source::Mapped(map) => {
             let mut lines = Lines::new(&map[..], name);
@@ -395,7 +395,7 @@ impl Text<'_> {
 const LISTED: usize = 32;
 
 /// Calls `read` with every file of an archive and its name; gives the paths of the first ones.
-fn read_members(
+pub(super) fn read_members(
     input: Input,
     name: &str,
     mut read: impl FnMut(Role, &mut (dyn Read + Send), &str) -> Result<()>,
@@ -415,7 +415,7 @@ fn read_members(
     }
 }
 
-fn no_member(name: &str, expected: &'static str, files: &[String]) -> crate::Error {
+pub(super) fn no_member(name: &str, expected: &'static str, files: &[String]) -> crate::Error {
     Error::whole(name, 1, ErrorKind::NoMember { expected, found: quote(files.join(", ").as_bytes()) })
 }
 

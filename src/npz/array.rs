@@ -1,6 +1,7 @@
 //! The elements of an array, verified.
 
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
@@ -76,6 +77,18 @@ type Check<'a, T, R> = &'a (dyn Fn(usize, &[T]) -> Kind<R> + Sync);
 
 /// A result without the name of the member.
 type Kind<T> = std::result::Result<T, ErrorKind>;
+
+/// What was found in chunks, and their checksums.
+type Summed<R> = Vec<(Hasher, Kind<R>)>;
+
+/// Some elements of an array.
+pub(super) struct Part<T> {
+    pub(super) elements: Vec<T>,
+    /// The checksum of their bytes.
+    pub(super) crc: u32,
+    /// What is wrong with them first.
+    pub(super) checked: Result<()>,
+}
 
 impl<T: Pod> Decode<'_, T> {
     /// Bytes of an element in the file.
@@ -296,11 +309,24 @@ impl Array<'_> {
         check: Check<T, R>,
         done: &(dyn Fn(usize) + Sync),
     ) -> Result<(Vec<T>, Vec<Kind<R>>)> {
+        let (all, parts) = self.read_chunks(start, 0..len, decode, check, done)?;
+        Ok((all, self.sound(parts)?))
+    }
+
+    /// The same of some elements, each chunk with its checksum.
+    fn read_chunks<T: Pod + Send + Sync, R: Send>(
+        &self,
+        start: u64,
+        elements: Range<usize>,
+        decode: &Decode<T>,
+        check: Check<T, R>,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<(Vec<T>, Summed<R>)> {
         // the system gives zeros when they are first touched: by the thread that reads
-        let mut all: Vec<T> = zeros(len).map_err(|bytes| bytes.into_error(&self.name))?;
+        let mut all: Vec<T> = zeros(elements.len()).map_err(|bytes| bytes.into_error(&self.name))?;
         let chunk = CHUNK / size_of::<T>();
         let read_chunk = |(i, to): (usize, &mut [T])| {
-            let (at, bytes) = (i * chunk, to.len() * decode.size());
+            let (at, bytes) = (elements.start + i * chunk, to.len() * decode.size());
             let mut offset = start + (at * decode.size()) as u64;
             let mut crc = Hasher::new();
             let part = decode.fill(at, to, check, |bytes| {
@@ -313,19 +339,96 @@ impl Array<'_> {
             Ok((crc, part))
         };
         let parts: io::Result<Vec<_>> = all.par_chunks_mut(chunk).enumerate().map(read_chunk).collect();
-        let parts = self.sound(parts.map_err(|e| self.archive.read_error(&self.name, e))?)?;
-        Ok((all, parts))
+        Ok((all, parts.map_err(|e| self.archive.read_error(&self.name, e))?))
     }
 
     /// What was found in the chunks, if they have the checksum of the archive.
-    fn sound<R>(&self, parts: Vec<(Hasher, Kind<R>)>) -> Result<Vec<Kind<R>>> {
+    fn sound<R>(&self, parts: Summed<R>) -> Result<Vec<Kind<R>>> {
+        self.expect_sum(parts.iter().map(|(part, _)| part))?;
+        Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
+
+    /// An error unless what has these checksums, part by part, has that of the archive.
+    fn expect_sum<'h>(&self, parts: impl Iterator<Item = &'h Hasher>) -> Result<()> {
         let mut crc = Hasher::new();
         crc.update(&self.head);
-        parts.iter().for_each(|(part, _)| crc.combine(part));
+        parts.for_each(|part| crc.combine(part));
         match (self.crc, crc.finalize()) {
-            (expected, found) if expected == found => Ok(parts.into_iter().map(|(_, part)| part).collect()),
+            (expected, found) if expected == found => Ok(()),
             (expected, found) => Err(self.error(ErrorKind::Checksum { expected, found })),
         }
+    }
+
+    /// An error unless parts with these checksums and numbers of elements have, one after another, that of the archive.
+    pub(super) fn expect_sums(&self, parts: &[(u32, usize)]) -> Result<()> {
+        let bytes = self.header.dtype.bytes() as u64;
+        let hashers = parts.iter().map(|&(crc, len)| Hasher::new_with_initial_len(crc, len as u64 * bytes));
+        self.expect_sum(hashers.collect::<Vec<_>>().iter())
+    }
+
+    /// Some indices of an array that is not compressed, all below `count` as far as they are among the first `used`, and the
+    /// checksum of their bytes. `what` is counted.
+    pub(super) fn some_indices(
+        &self,
+        elements: Range<usize>,
+        used: usize,
+        what: &'static str,
+        count: u64,
+    ) -> Result<Part<u64>> {
+        let dtype = &self.header.dtype;
+        self.expect_dtype(decode::is_integer(dtype), "integers")?;
+        let wrong = |position, found| ErrorKind::Index { what, position, found, count: count as usize };
+        let whole = |at: usize, bytes: &[u8], to: &mut [u64]| {
+            // behind what is used may be anything
+            decode::whole(dtype, bytes, to).or_else(|(k, found)| match at + k {
+                position if position < used => Err(wrong(position, found)),
+                _ => Ok(()),
+            })
+        };
+        let check = |at: usize, chunk: &[u64]| {
+            let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
+            match chunk.iter().position(|j| *j >= count) {
+                Some(k) => Err(wrong(at + k, chunk[k] as i64)),
+                None => Ok(()),
+            }
+        };
+        self.some(elements, &whole, &check)
+    }
+
+    /// Some values of an array that is not compressed, all finite as far as they are among the first `used`, and the checksum
+    /// of their bytes.
+    pub(super) fn some_values(&self, elements: Range<usize>, used: usize) -> Result<Part<f64>> {
+        let dtype = &self.header.dtype;
+        let floats = |_: usize, bytes: &[u8], to: &mut [f64]| {
+            decode::floats(dtype, bytes, to);
+            Ok(())
+        };
+        let check = |at: usize, chunk: &[f64]| {
+            let chunk = &chunk[..chunk.len().min(used.saturating_sub(at))];
+            match chunk.iter().position(|v| !v.is_finite()) {
+                Some(k) => Err(ErrorKind::NotFinite { position: at + k, value: format!("{:?}", chunk[k]) }),
+                None => Ok(()),
+            }
+        };
+        self.some(elements, &floats, &check)
+    }
+
+    fn some<T: Pod + Send + Sync>(
+        &self,
+        elements: Range<usize>,
+        convert: Conversion<T>,
+        check: Check<T, ()>,
+    ) -> Result<Part<T>> {
+        let start = self.stored_at.unwrap_or(0) + self.head.len() as u64;
+        let decode = Decode::By(self.header.dtype.bytes(), convert);
+        let (found, parts) = self.read_chunks(start, elements, &decode, check, &|_| ())?;
+        let mut crc = Hasher::new();
+        let mut checked = Ok(());
+        for (part, result) in parts {
+            crc.combine(&part);
+            checked = checked.and(result);
+        }
+        Ok(Part { elements: found, crc: crc.finalize(), checked: checked.map_err(|kind| self.error(kind)) })
     }
 
     /// Reads a compressed array from its beginning to its end, where the `zip` crate compares the checksum.

@@ -33,6 +33,7 @@ mod convert;
 mod decode;
 mod element;
 mod header;
+pub(crate) mod parts;
 mod read;
 mod source;
 mod vectors;

@@ -125,15 +125,7 @@ pub fn map_with(path: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Mat
 fn matrix(archive: &Archive, hook: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix> {
     let format = archive.array("format")?;
     let name = format.text()?;
-    let shape = archive.array("shape")?;
-    shape.expect_shape(&[2])?;
-    let dims = shape.integers::<i64>("a number of rows or columns", None)?;
-    let dim = |what, found: i64| match usize::try_from(found) {
-        Ok(n) if n <= Csr::MAX_DIM => Ok(n),
-        _ => Err(shape.error(ErrorKind::Dimension { what, found, max: Csr::MAX_DIM as u64 })),
-    };
-    let (n_rows, n_cols) = (dim("rows", dims[0])?, dim("columns", dims[1])?);
-    let content = Content { archive, n_rows, n_cols, data: archive.array("data")?, hook };
+    let content = Content::of(archive, hook)?;
     if content.data.is_complex()? {
         content.read::<Complex64>(&format, &name).map(|(a, duplicates)| Matrix { a: a.into(), duplicates })
     } else {
@@ -142,15 +134,27 @@ fn matrix(archive: &Archive, hook: &(dyn Fn(u64, u64) + Sync)) -> Result<Matrix>
 }
 
 /// What the formats have in common.
-struct Content<'a> {
+pub(super) struct Content<'a> {
     archive: &'a Archive<'a>,
-    n_rows: usize,
-    n_cols: usize,
-    data: Array<'a>,
+    pub(super) n_rows: usize,
+    pub(super) n_cols: usize,
+    pub(super) data: Array<'a>,
     hook: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-impl Content<'_> {
+impl<'a> Content<'a> {
+    pub(super) fn of(archive: &'a Archive<'a>, hook: &'a (dyn Fn(u64, u64) + Sync)) -> Result<Self> {
+        let shape = archive.array("shape")?;
+        shape.expect_shape(&[2])?;
+        let dims = shape.integers::<i64>("a number of rows or columns", None)?;
+        let dim = |what, found: i64| match usize::try_from(found) {
+            Ok(n) if n <= Csr::MAX_DIM => Ok(n),
+            _ => Err(shape.error(ErrorKind::Dimension { what, found, max: Csr::MAX_DIM as u64 })),
+        };
+        let (n_rows, n_cols) = (dim("rows", dims[0])?, dim("columns", dims[1])?);
+        Ok(Self { archive, n_rows, n_cols, data: archive.array("data")?, hook })
+    }
+
     /// The matrix, and how many entries were added to another one.
     fn read<T: Element>(&self, format: &Array, name: &[u8]) -> Result<(Csr<T>, u64)> {
         match name {
@@ -167,13 +171,7 @@ impl Content<'_> {
     fn compressed<T: Element>(&self, by_rows: bool) -> Result<(Csr<T>, u64)> {
         let (n_major, n_minor, what) =
             if by_rows { (self.n_rows, self.n_cols, "columns") } else { (self.n_cols, self.n_rows, "rows") };
-        let (indptr, indices) = (self.archive.array("indptr")?, self.archive.array("indices")?);
-        indptr.expect_shape(&[n_major + 1])?;
-        let room = indices.expect_vector()?;
-        self.data.expect_shape(&[room])?;
-        self.check_plausible(self.data.len + indptr.len)?;
-        let progress = Progress::new(self.hook, &[&indptr, &indices, &self.data]);
-        let starts = read_starts(&indptr, room, &progress)?;
+        let (starts, indices, progress) = self.pointers(n_major)?;
         let nnz = starts[n_major]; // SciPy leaves room behind the last entry at times
         let check = |at: usize, chunk: &[u32]| (at, is_rising(&starts, at, chunk));
         let (indices, values) = rayon::join(
@@ -189,6 +187,17 @@ impl Content<'_> {
         let major = expand(&starts);
         let (rows, cols): (&[u32], &[u32]) = if by_rows { (&major, &indices) } else { (&indices, &major) };
         self.assemble(rows, cols, &values)
+    }
+
+    /// Where rows or columns start in the other arrays, and the array of indices.
+    pub(super) fn pointers(&self, n_major: usize) -> Result<(Vec<usize>, Array<'a>, Progress<'a>)> {
+        let (indptr, indices) = (self.archive.array("indptr")?, self.archive.array("indices")?);
+        indptr.expect_shape(&[n_major + 1])?;
+        let room = indices.expect_vector()?;
+        self.data.expect_shape(&[room])?;
+        self.check_plausible(self.data.len + indptr.len)?;
+        let progress = Progress::new(self.hook, &[&indptr, &indices, &self.data]);
+        Ok((read_starts(&indptr, room, &progress)?, indices, progress))
     }
 
     /// A row and a column to each value.

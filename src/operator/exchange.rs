@@ -155,7 +155,7 @@ impl<T: Real> HaloExchange<T> {
 
     /// Whether other ranks have a part in products.
     pub(super) fn is_shared(&self) -> bool {
-        !self.plan.receive.is_empty() || self.plan.receivers > 0
+        !self.plan.receive.is_empty() || !self.plan.receivers.is_empty()
     }
 
     /// Packs what other ranks need of `v`, as what is in the compute queue will have left it.
@@ -214,20 +214,20 @@ impl<T: Real> HaloExchange<T> {
         let traffic = &mut *self.traffic.borrow_mut();
         ctx.flush(Queue::Compute)?;
         if let Some(message) = traffic.message(ctx)? {
-            comm.post(message)?;
+            comm.post(message, &self.plan.receivers)?;
         } else {
             ctx.finish()?; // nothing else tells when the former halo has been read
-            comm.post(Message::Host(Arc::new(Vec::new())))?;
+            comm.post(Message::Host(Arc::new(Vec::new())), &self.plan.receivers)?;
         }
         backend.recorder.span(Lane::Host, "halo to the host", begun);
         // a sum, or the message, has come since the former ones were enqueued, and after them
         traffic.forget_arrived();
         for receive in &self.plan.receive {
             let start = Instant::now();
-            let message = comm.fetch(receive.from)?;
+            let (message, segment) = comm.fetch(receive.from, &receive.segment)?;
             backend.recorder.span(Lane::Host, "wait for a neighbour", start);
-            if !receive.segment.is_empty() {
-                traffic.arrive(ctx, message, receive.segment.clone(), v, self.n_owned + receive.halo.start)?;
+            if !segment.is_empty() {
+                traffic.arrive(ctx, message, segment, v, self.n_owned + receive.halo.start)?;
             }
         }
         let start = Instant::now();

@@ -279,10 +279,12 @@ pub(super) fn exchange<T: Real>(backend: &HostBackend<T>, halo: &HaloPlan, owned
     let comm = backend.comm();
     let (owned, arriving) = x.split_at_mut(owned);
     let message: Vec<T> = halo.send.iter().map(|&i| owned[i as usize]).collect();
-    comm.post(Message::Host(Arc::new(message)))?;
+    comm.post(Message::Host(Arc::new(message)), &halo.receivers)?;
     for receive in &halo.receive {
-        let Message::Host(message) = comm.fetch(receive.from)? else { unreachable!("the host shares no context") };
-        arriving[receive.halo.clone()].copy_from_slice(&message[receive.segment.clone()]);
+        let (Message::Host(message), segment) = comm.fetch(receive.from, &receive.segment)? else {
+            unreachable!("the host shares no context")
+        };
+        arriving[receive.halo.clone()].copy_from_slice(&message[segment]);
     }
     backend.halos.set(backend.halos.get() + start.elapsed());
     if backend.comm().size() > 1 {

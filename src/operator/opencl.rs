@@ -336,7 +336,7 @@ mod tests {
     ) -> Vec<([Vec<f64>; 3], [f64; 2])> {
         let (k, device) = (x.len(), list().devices.remove(0));
         let parts = split(a, rows);
-        let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers).collect();
+        let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers.len()).collect();
         let comms = Threads::new(&receivers, &Arc::new(Failure::default()));
         let rank = |part: Part<'_>, comm: Threads<f64>| {
             let ctx = Arc::new(Context::open(&device).unwrap());

@@ -1,6 +1,7 @@
 //! What each rank owns, what it needs from the others, and what it sends.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -33,10 +34,19 @@ pub struct HaloPlan {
     pub receive: Vec<Receive>,
     /// Elements that this rank sends, as its own indices: one message, in which each receiver has a segment.
     pub send: Vec<u32>,
-    /// How many ranks receive from this one.
-    pub receivers: usize,
+    /// The ranks that receive from this one, and what.
+    pub receivers: Vec<Receiver>,
     /// Whether each row of an element that is sent needs the halo itself, as with all symmetric patterns.
     pub is_mutual: bool,
+}
+
+/// Who receives a part of a rank's message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receiver {
+    /// The rank.
+    pub to: usize,
+    /// Its part.
+    pub segment: Range<usize>,
 }
 
 /// The part of a halo that one other rank owns.
@@ -64,7 +74,12 @@ impl HaloPlan {
             len: self.len * columns,
             receive: self.receive.iter().map(of_receive).collect(),
             send: self.send.iter().flat_map(of_element).collect(),
-            ..*self
+            receivers: self
+                .receivers
+                .iter()
+                .map(|one| Receiver { to: one.to, segment: of_range(&one.segment) })
+                .collect(),
+            is_mutual: self.is_mutual,
         }
     }
 }
@@ -93,7 +108,7 @@ impl Part<'_> {
 }
 
 /// The columns in these rows that are of other rows, sorted.
-fn columns_outside(a: &Csr, rows: &Range<usize>) -> Vec<u32> {
+pub(crate) fn columns_outside(a: &Csr, rows: &Range<usize>) -> Vec<u32> {
     if rows.len() == a.n_rows() {
         return Vec::new();
     }
@@ -174,8 +189,9 @@ pub(crate) fn plans(ranges: &[Range<usize>], needed: &[Vec<u32>]) -> Vec<HaloPla
             }
             let sent = plans[from].send.len();
             plans[from].send.extend(columns[begin..end].iter().map(|&j| j - rows.start as u32));
-            plans[from].receivers += 1;
-            plans[to].receive.push(Receive { from, segment: sent..sent + (end - begin), halo: begin..end });
+            let segment = sent..sent + (end - begin);
+            plans[from].receivers.push(Receiver { to, segment: segment.clone() });
+            plans[to].receive.push(Receive { from, segment, halo: begin..end });
         }
     }
     plans
@@ -185,15 +201,20 @@ pub(crate) fn plans(ranges: &[Range<usize>], needed: &[Vec<u32>]) -> Vec<HaloPla
 /// is but one rank.
 #[must_use]
 pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
-    let entries = |rows: &Range<usize>| a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
     let halo_columns = halo_columns(a, ranges);
     let plans = plans(ranges, &halo_columns);
+    parts(a, ranges, &halo_columns, plans)
+}
+
+/// The parts of ranks that own the rows `ranges`, need the columns `halo`, sorted, and exchange them by `plans`.
+pub(crate) fn parts<'a>(a: &'a Csr, ranges: &[Range<usize>], halo: &[Vec<u32>], plans: Vec<HaloPlan>) -> Vec<Part<'a>> {
+    let entries = |rows: &Range<usize>| a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
     ranges
         .par_iter()
-        .zip(halo_columns)
+        .zip(halo)
         .zip(plans)
         .map(|((rows, halo), plan)| {
-            let col_idx = renumbered(a, rows, &halo);
+            let col_idx = renumbered(a, rows, halo);
             let row_ptr = &a.row_ptr()[rows.start..=rows.end];
             let needs_halo = |&row: &u32| {
                 let [begin, end] = [0, 1].map(|k| row_ptr[row as usize + k] - row_ptr[0]);
@@ -213,20 +234,27 @@ pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
 }
 
 /// Lets the ranks of several matrices have the same neighbours in each: those that exchange elements for one matrix exchange messages
-/// without elements for the others. So as many ranks receive a rank's message, whatever product it is for. Of each matrix, the plans of all ranks.
+/// without elements for the others. So as many ranks receive a rank's message, whatever product it is for. Of each matrix, the plans of these
+/// ranks; others do the same with theirs.
 pub(crate) fn join_plans(matrices: &mut [Vec<&mut HaloPlan>]) {
     let ranks = matrices.first().map_or(0, Vec::len);
-    for to in 0..ranks {
-        for from in 0..ranks {
-            let receives = |plans: &Vec<&mut HaloPlan>| plans[to].receive.iter().any(|one| one.from == from);
-            if !matrices.iter().any(receives) {
-                continue;
+    for rank in 0..ranks {
+        let of_all = |peers: fn(&HaloPlan) -> Vec<usize>| -> BTreeSet<usize> {
+            matrices.iter().flat_map(|plans| peers(plans[rank])).collect()
+        };
+        let senders = of_all(|plan| plan.receive.iter().map(|one| one.from).collect());
+        let receivers = of_all(|plan| plan.receivers.iter().map(|one| one.to).collect());
+        for plans in matrices.iter_mut() {
+            let HaloPlan { receive, receivers: own, .. } = &mut *plans[rank];
+            for &from in &senders {
+                if let Err(place) = receive.binary_search_by_key(&from, |one| one.from) {
+                    receive.insert(place, Receive { from, segment: 0..0, halo: 0..0 });
+                }
             }
-            for plans in matrices.iter_mut().filter(|plans| !receives(plans)) {
-                let receive = &mut plans[to].receive;
-                let at = receive.partition_point(|one| one.from < from);
-                receive.insert(at, Receive { from, segment: 0..0, halo: 0..0 });
-                plans[from].receivers += 1;
+            for &to in &receivers {
+                if let Err(place) = own.binary_search_by_key(&to, |one| one.to) {
+                    own.insert(place, Receiver { to, segment: 0..0 });
+                }
             }
         }
     }
@@ -270,7 +298,8 @@ mod tests {
             [Receive { from: 1, segment: 0..1, halo: 0..1 }, Receive { from: 2, segment: 0..1, halo: 1..2 }]
         );
         // rank 1 sends its rows 2 and 3 to ranks 0 and 2
-        assert_eq!((parts[1].halo.send.as_slice(), parts[1].halo.receivers), ([0, 1].as_slice(), 2));
+        let receivers = [Receiver { to: 0, segment: 0..1 }, Receiver { to: 2, segment: 1..2 }];
+        assert_eq!((&parts[1].halo.send[..], &parts[1].halo.receivers[..]), (&[0, 1][..], &receivers[..]));
         // rank 2 sends row 5 to rank 0 and row 4 to rank 1
         assert_eq!(parts[2].halo.send, [1, 0]);
         let alone = part_alone(&a, 2..4);
@@ -295,7 +324,8 @@ mod tests {
             of_three.receive,
             [Receive { from: 0, segment: 0..3, halo: 0..3 }, Receive { from: 2, segment: 3..6, halo: 3..6 }]
         );
-        assert_eq!((of_three.receivers, of_three.is_mutual), (plan.receivers, plan.is_mutual));
+        assert_eq!(of_three.receivers[1], Receiver { to: 2, segment: 3..6 });
+        assert_eq!((of_three.receivers.len(), of_three.is_mutual), (plan.receivers.len(), plan.is_mutual));
         // elements in the order of the message
         let rank_2 = split(&matrix(), &[0..2, 2..4, 4..6]).swap_remove(2).halo;
         assert_eq!((rank_2.send.as_slice(), rank_2.of_columns(2).send), ([1, 0].as_slice(), vec![2, 3, 0, 1]));
@@ -311,7 +341,10 @@ mod tests {
         let before = both.clone();
         join_neighbours(&mut both);
         // rank 2 sends to rank 0 for A, and rank 0 to rank 2 for its transpose
-        assert_eq!([0, 1].map(|k| both[k].iter().map(|part| part.halo.receivers).collect::<Vec<_>>()), [[2, 2, 2]; 2]);
+        assert_eq!(
+            [0, 1].map(|k| both[k].iter().map(|part| part.halo.receivers.len()).collect::<Vec<_>>()),
+            [[2, 2, 2]; 2]
+        );
         let nothing = |from| Receive { from, segment: 0..0, halo: 0..0 };
         assert_eq!(both[0][2].halo.receive, [nothing(0), before[0][2].halo.receive[0].clone()]);
         assert_eq!(both[1][0].halo.receive, [before[1][0].halo.receive[0].clone(), nothing(2)]);

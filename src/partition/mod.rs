@@ -18,8 +18,8 @@ mod halo;
 mod rows;
 mod values;
 
-pub use halo::{HaloPlan, Part, Receive, split};
-pub(crate) use halo::{halo_sizes, join_neighbours, join_plans, part_alone, plans, plans_of};
+pub use halo::{HaloPlan, Part, Receive, Receiver, split};
+pub(crate) use halo::{columns_outside, halo_sizes, join_neighbours, join_plans, part_alone, parts, plans, plans_of};
 pub(crate) use rows::{ENTRY_BYTES, compressed_bytes, cost_of, row_ranges_of};
 pub use rows::{cost, row_ranges, row_ranges_by};
 pub use values::NewValues;

@@ -43,7 +43,8 @@ impl Scaling {
         Self::by(&diagonal, 1.0, Some(units))
     }
 
-    fn by(diagonal: &[f64], factor: f64, units: Option<Vec<f64>>) -> Self {
+    /// The scaling by the diagonal of `factor` A, with rows in these units, even if it changes nothing.
+    pub(crate) fn by(diagonal: &[f64], factor: f64, units: Option<Vec<f64>>) -> Self {
         let root = |&d: &f64| if d == 0.0 { 1.0 } else { (d.abs().sqrt() * factor.sqrt()).copysign(d) };
         Self { roots: diagonal.par_iter().map(root).collect(), units }
     }

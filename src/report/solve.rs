@@ -4,6 +4,7 @@ use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use declive::device::Rejected;
+use declive::distributed::ProcessInfo;
 use declive::matrix::Equilibrated;
 use declive::matrix::stats::Stats;
 use declive::solve::{
@@ -45,7 +46,11 @@ pub(crate) struct Report {
     pub(super) dense: Option<DenseFactors>,
     /// Entries of the matrices of a preconditioner that has some.
     pub(super) precond_entries: Vec<usize>,
+    /// Those of this process, the first.
     pub(super) ranks: Vec<Rank>,
+    /// All processes, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) processes: Vec<ProcessInfo>,
     pub(super) halos: Halos,
     pub(super) rejected: Vec<NotUsed>,
     /// Devices that failed, so that others took over.
@@ -386,6 +391,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) files: Files,
     /// At least one.
     pub(crate) outcomes: &'a [Outcome],
+    /// Those that have solved it together, if there are several.
+    pub(crate) processes: Vec<ProcessInfo>,
     /// Reading.
     pub(crate) read: Duration,
     /// Writing.
@@ -443,6 +450,7 @@ impl Report {
             dense: solver.dense_factors(),
             precond_entries: solver.precond_entries().to_vec(),
             ranks: ranks.collect(),
+            processes: facts.processes,
             halos: Halos::new(solver.ranks(), facts.setup.precision, stats.nnz),
             rejected: solver.rejected().iter().map(NotUsed::new).collect(),
             failures: solver.failures().iter().map(Failed::new).collect(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use declive::distributed::ProcessInfo;
 use declive::solve::{
     Candidate, DenseFactors, FormatCandidate, Hierarchy, Indefinite, Method, Move, Precision, Precond, RankInfo,
     Reason, Split, Switch, candidates,
@@ -24,6 +25,21 @@ impl fmt::Display for Report {
         self.time(&mut text);
         f.write_str(&text.finish())
     }
+}
+
+/// A row of the table of processes.
+fn of_process(process: &ProcessInfo) -> [String; 7] {
+    let ProcessInfo { process, host, devices, rows, nnz, halo, peak_bytes, .. } = process;
+    let [rows, nnz, halo] = [rows, nnz, halo].map(|n| count(*n as u64));
+    [
+        process.to_string(),
+        rows,
+        nnz,
+        halo,
+        peak_bytes.map_or_else(String::new, bytes),
+        host.clone(),
+        devices.join(" + "),
+    ]
 }
 
 impl Report {
@@ -134,7 +150,7 @@ impl Report {
     fn devices(&self, text: &mut Text) {
         text.section("Devices");
         for (k, rank) in self.ranks.iter().enumerate() {
-            let share = if self.ranks.len() == 1 { ", all rows" } else { "" };
+            let share = if self.ranks.len() == 1 && self.processes.is_empty() { ", all rows" } else { "" };
             text.line(
                 &format!("rank {k}"),
                 &format!("{}, {}{share}, stored as {}", rank.label(), bytes(rank.info.bytes), rank.stored()),
@@ -166,6 +182,15 @@ impl Report {
         }
         for line in self.moves() {
             text.line("moved", &line);
+        }
+        if !self.processes.is_empty() {
+            let rows: Vec<_> = self.processes.iter().map(of_process).collect();
+            text.gap();
+            text.table(
+                ["process", "rows", "entries", "halo", "memory", "host", "devices"],
+                [false, false, false, false, false, true, true],
+                &rows,
+            );
         }
     }
 

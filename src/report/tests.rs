@@ -127,6 +127,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             cut_entries: 2_000_000 * ranks,
             cut_share: 2e6 * ranks as f64 / 1.4e9,
         },
+        processes: Vec::new(),
         rejected: vec![NotUsed {
             device: "pthread-skylake-avx512-AMD EPYC".into(),
             kind: "CPU".into(),

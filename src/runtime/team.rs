@@ -20,6 +20,7 @@ use super::snapshot::Position;
 use super::watch::Watch;
 use super::whole::Whole;
 use crate::backend::text::MATRIX;
+use crate::comm::among::Group;
 use crate::comm::{Board, Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, KeptOpen, Kind, Rejected, SharedContext};
 use crate::error::Error;
@@ -29,7 +30,7 @@ use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
 use crate::operator::distributed::Distributed;
 use crate::operator::{Exchange, Format};
-use crate::partition::{Part, join_neighbours, split};
+use crate::partition::{HaloPlan, Part, join_neighbours, split};
 use crate::precond::scaling::Scaling;
 use crate::timeline::stages::stage;
 use crate::tune::{Tune, kept};
@@ -105,8 +106,10 @@ const CACHED_BYTES: u64 = 16 << 20;
 /// The ranks of a solver. Empty after a failure, which leaves devices in no known state.
 pub(crate) struct Ranks<'a> {
     ranks: Vec<Box<dyn Rank + 'a>>,
-    /// How many ranks receive from each.
+    /// How many ranks of this process receive from each.
     receivers: Vec<usize>,
+    /// All ranks, if other processes have some.
+    group: Option<Group>,
     pub(crate) placement: Placement,
     pub(crate) infos: Vec<RankInfo>,
     /// Devices that were left out since the solver was made, with the reason.
@@ -149,12 +152,12 @@ impl Ranks<'static> {
         let preparing = stage("prepare");
         let matrices = whole.matrices(rows, own)?;
         let a = &matrices[MATRIX];
-        let mut parts: Vec<_> = matrices.iter().map(|a| split(a, &placement.rows)).collect();
+        let (mut parts, group) = whole.split(&matrices, &placement.rows)?;
         join_neighbours(&mut parts);
         memory_check::check(&parts, &placement.devices, setup)?;
-        let diagonal = whole.diagonal(a);
+        let diagonal = whole.diagonal(a)?;
         let costs: Vec<f64> = placement.rows.iter().map(|rows| whole.cost(a, rows) as f64).collect();
-        let whole_cost: f64 = costs.iter().sum::<f64>().max(1.0);
+        let whole_cost = whole.sum(costs.iter().sum())?.max(1.0);
         let share = |cost: &f64| (cost / whole_cost, placement.source);
         let parts: Vec<Vec<Part<'_>>> = of_each_rank(parts);
         let info = |((device, parts), cost): ((&Option<Info>, &Vec<Part<'_>>), _)| {
@@ -164,7 +167,9 @@ impl Ranks<'static> {
         let infos = placement.devices.iter().zip(&parts).zip(&costs).map(info).collect();
         let holds_all = placement.devices.iter().map(|device| memory_check::holds(a, device.as_ref(), setup)).collect();
         let beside_rows: Vec<u64> = parts.iter().map(|parts| memory_check::beside_rows(parts, setup)).collect();
-        let receivers = parts.iter().map(|parts| parts[MATRIX].halo.receivers).collect();
+        let is_local = |to: usize| group.as_ref().is_none_or(|group| group.own().contains(&to));
+        let local = |plan: &HaloPlan| plan.receivers.iter().filter(|one| is_local(one.to)).count();
+        let receivers = parts.iter().map(|parts| local(&parts[MATRIX].halo)).collect();
         let entries_of_precond = whole.entries_of_preconditioner(&matrices);
         let mut times = SetupTimes { prepare: before + preparing.end(), ..SetupTimes::default() };
 
@@ -174,7 +179,7 @@ impl Ranks<'static> {
         times.tune = tuning.end();
 
         let preparing = stage("prepare");
-        let scaling = whole.scaling(&diagonal);
+        let scaling = whole.scaling(&diagonal)?;
         times.prepare += preparing.end();
         let index = |device: &Option<Info>| device.as_ref().map(|device| device.index);
         let sharers =
@@ -191,14 +196,15 @@ impl Ranks<'static> {
             board,
         };
         let size = placement.devices.len();
-        let boards: Vec<Option<Board>> = match size > 1 && placement.devices.iter().all(Option::is_some) {
-            true => Board::of(size).into_iter().map(Some).collect(),
-            false => (0..size).map(|_| None).collect(),
-        };
+        let boards: Vec<Option<Board>> =
+            match size > 1 && group.is_none() && placement.devices.iter().all(Option::is_some) {
+                true => Board::of(size).into_iter().map(Some).collect(),
+                false => (0..size).map(|_| None).collect(),
+            };
         let jobs = placement.devices.iter().zip(known).zip(boards).map(place).zip(parts).collect();
         let system = System::of(whole, &matrices, scaling.as_ref());
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
-        let opened: Vec<Opened> = in_threads(&Failure::default(), jobs, open)?;
+        let opened: Vec<Opened> = in_threads(&failure_of(group.as_ref()), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.compile = longest(|o| o.compile);
@@ -209,6 +215,7 @@ impl Ranks<'static> {
         let mut ranks = Self {
             ranks,
             receivers,
+            group,
             placement,
             infos,
             left_out: Vec::new(),
@@ -232,8 +239,8 @@ impl Ranks<'static> {
     pub(crate) fn take_values(&mut self, whole: &Whole, rows: &Arc<Csr>) -> Result<bool, Failed> {
         let preparing = stage("prepare");
         whole.given.iter().for_each(|given| given.set_factor(whole.factor));
-        let diagonal = whole.diagonal(rows);
-        let scaling = whole.scaling(&diagonal);
+        let diagonal = whole.diagonal(rows)?;
+        let scaling = whole.scaling(&diagonal)?;
         self.is_preconditioned = is_preconditioned(whole, &diagonal, scaling.as_ref());
         let are_in_slices = self.infos.iter().any(|info| info.format == Format::Sell);
         let columns: Vec<Option<Cow<'_, [u32]>>> = if are_in_slices {
@@ -289,6 +296,7 @@ impl<'a> Ranks<'a> {
         Ok(Self {
             ranks: opened.ranks,
             receivers: opened.receivers,
+            group: None,
             costs: placement.rows.iter().map(|rows| rows.len() as f64).collect(),
             placement,
             infos,
@@ -338,6 +346,7 @@ impl<'a> Ranks<'a> {
         #[cfg(test)]
         let measures = measures || self.altered.is_some();
         if self.ranks.len() < 2
+            || self.group.is_some()
             || !measures
             || !setup.method.facts().moves
             || setup.applies_given() // the time of which is the host's
@@ -388,9 +397,14 @@ impl<'a> Ranks<'a> {
         if self.ranks.is_empty() {
             return Err(Error::SolverBroken.into());
         }
-        let failure = Arc::new(Failure::default());
-        let links = Links::new(&self.receivers, &failure);
-        let mut rest = position.x.as_mut_slice();
+        let failure = Arc::new(failure_of(self.group.as_ref()));
+        let links = match &self.group {
+            Some(group) => Links::among(&self.receivers, group, &failure),
+            None => Links::new(&self.receivers, &failure),
+        };
+        // those before are others'
+        let before = self.placement.rows.first().map_or(0, |rows| rows.start);
+        let mut rest = &mut position.x[before..];
         let direction = position.p.take();
         let mut jobs = Vec::new();
         for ((rank, links), rows) in self.ranks.iter_mut().zip(links).zip(&self.placement.rows) {
@@ -405,7 +419,7 @@ impl<'a> Ranks<'a> {
             return ended;
         };
         let directions: Option<Vec<_>> = ended.iter_mut().map(|ended| ended.p.take()).collect();
-        position.p = directions.map(|parts| parts.concat());
+        position.p = directions.map(|parts| parts.concat()).filter(|_| self.group.is_none());
         Ok(ended)
     }
 }
@@ -496,6 +510,11 @@ impl Ranks<'_> {
         }
         ended
     }
+}
+
+/// What the failures of ranks are reported to.
+fn failure_of(group: Option<&Group>) -> Failure {
+    group.map_or_else(Failure::default, |group| Failure::among(Arc::clone(&group.processes)))
 }
 
 /// Whether the preconditioner changes anything.

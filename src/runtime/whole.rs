@@ -11,15 +11,18 @@ use super::least_squares::LeastSquares;
 use super::memory_check;
 use super::setup::Setup;
 use crate::backend::text::OF_PRECONDITIONER;
+use crate::comm::among::Group;
+use crate::comm::processes::{self, agreed, any, gathered, numbers};
 use crate::device::Info;
+use crate::distributed::share::Share;
 use crate::error::Result;
 use crate::krylov::Method;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::reorder::{Permutation, permuted};
 use crate::matrix::{Csr, Equilibration};
-use crate::memory::copy;
+use crate::memory::{copied, copy};
 use crate::operator::Exchange;
-use crate::partition::{cost_of, part_alone, row_ranges_of};
+use crate::partition::{Part, cost_of, part_alone, row_ranges_of, split};
 use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
 use crate::precond::near_null::NearNull;
@@ -41,6 +44,8 @@ pub(crate) struct Whole {
     pub(crate) equilibration: Option<Equilibration>,
     /// What a method has that minimises ‖b − A x‖.
     pub(crate) least_squares: Option<LeastSquares>,
+    /// Where the rows are among those of other processes, if `a` is the window of one of these.
+    pub(crate) share: Option<Arc<Share>>,
     /// A preconditioner of the caller's own.
     pub(crate) given: Option<Arc<Given>>,
     /// What the ranks' matrix is multiplied by.
@@ -76,7 +81,7 @@ impl Whole {
         let setup = Setup { method, is_complex, ..setup.clone() };
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
-        let (equilibration, least_squares) = (None, None);
+        let (equilibration, least_squares, share) = (None, None, None);
         let (is_symmetric, has_even_diagonal, hash) = (true, false, OnceLock::new());
         Self {
             a,
@@ -84,6 +89,7 @@ impl Whole {
             rows,
             equilibration,
             least_squares,
+            share,
             given: None,
             factor,
             is_symmetric,
@@ -147,6 +153,14 @@ impl Whole {
         }
         let unknowns = near_null.as_ref().map(NearNull::unknowns);
         let needs = Needs { is_definite: method.needs_symmetric(), is_complex: self.setup.is_complex, unknowns };
+        if let Some(share) = &self.share {
+            // blocks and incomplete factors stay within a process
+            let made = share.own_block(rows).and_then(|own| {
+                let made = precond.matrices(&own, self.factor, needs, devices.iter().flatten())?;
+                made.iter().map(|matrix| share.embedded(matrix)).collect()
+            });
+            return agreed(&*share.processes, made);
+        }
         precond.matrices(rows, self.factor, needs, devices.iter().flatten())
     }
 
@@ -244,11 +258,54 @@ impl Whole {
     }
 
     /// b − A x, in the order and units given.
-    pub(crate) fn residual(&self, b: &[f64], x: &[f64]) -> Residual {
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn residual(&self, b: &[f64], x: &[f64]) -> Result<Residual> {
+        let Some(share) = &self.share else { return Ok(self.residual_alone(b, x)) };
+        let mut x = copied(x);
+        share.fill(&mut x)?;
+        verify::residual_among(&*share.processes, &self.a, b, &x)
+    }
+
+    /// The same where there are no other processes.
+    pub(crate) fn residual_alone(&self, b: &[f64], x: &[f64]) -> Residual {
         match &self.least_squares {
             Some(least_squares) => verify::least_squares_residual(&self.a, &least_squares.transpose, b, x),
             None => verify::residual(&self.a, b, x),
         }
+    }
+
+    /// The sum of a number of each process.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn sum(&self, own: f64) -> Result<f64> {
+        self.share.as_ref().map_or(Ok(own), |share| processes::sum(&*share.processes, own))
+    }
+
+    /// Rows of the whole system, of all processes.
+    pub(crate) fn order_of_all(&self) -> usize {
+        self.share.as_ref().map_or(self.a.n_rows(), |share| share.n as usize)
+    }
+
+    /// The parts of this process's ranks, and all ranks if there are other processes.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn split<'m>(
+        &self,
+        matrices: &'m [Arc<Csr>],
+        ranges: &[Range<usize>],
+    ) -> Result<(Vec<Vec<Part<'m>>>, Option<Group>)> {
+        let Some(share) = &self.share else {
+            return Ok((matrices.iter().map(|a| split(a, ranges)).collect(), None));
+        };
+        let counts = gathered(&*share.processes, ranges.len() as u64)?;
+        let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
+        let group = Group::new(Arc::clone(&share.processes), &counts)?;
+        let parts = matrices.iter().map(|a| share.split(a, ranges, &group)).collect::<Result<_>>()?;
+        Ok((parts, Some(group)))
     }
 
     /// A right-hand side in the order and units of the ranks.
@@ -310,8 +367,26 @@ impl Whole {
         }
     }
 
-    /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](stand_in).
-    pub(crate) fn diagonal(&self, rows: &Csr) -> Vec<f64> {
+    /// The diagonal of `rows`, if the method asks for it, or what stands for it [where it need not be positive](stand_in). Of a window,
+    /// that of others' rows is theirs.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn diagonal(&self, rows: &Csr) -> Result<Vec<f64>> {
+        let Some(share) = &self.share else { return Ok(self.own_diagonal(rows)) };
+        // what stands for it needs that of neighbours
+        let has_stand_in = !self.setup.method.needs_definite() && self.setup.precond.is_diagonal();
+        let mut diagonal = match has_stand_in {
+            true => self.own_diagonal(&share.with_others(rows)?),
+            false => self.own_diagonal(rows),
+        };
+        if any(&*share.processes, !diagonal.is_empty())? {
+            share.fill(&mut diagonal)?;
+        }
+        Ok(diagonal)
+    }
+
+    fn own_diagonal(&self, rows: &Csr) -> Vec<f64> {
         if !self.setup.precond.is_diagonal() || self.least_squares.is_some() {
             return Vec::new();
         }
@@ -335,17 +410,29 @@ impl Whole {
     }
 
     /// What the system is scaled by, if that changes anything.
-    pub(crate) fn scaling(&self, diagonal: &[f64]) -> Option<Scaling> {
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn scaling(&self, diagonal: &[f64]) -> Result<Option<Scaling>> {
         if !self.setup.method.scales_by(self.setup.precond) {
-            return None;
+            return Ok(None);
         }
-        match &self.equilibration {
+        if let Some(share) = &self.share {
+            // one number if all are the same; none where there are no rows
+            let first = diagonal.first().copied().unwrap_or(f64::INFINITY);
+            let own = if diagonal.par_iter().all(|d| *d == first) { first } else { f64::NAN };
+            let mut of_all = numbers(&*share.processes, own)?;
+            of_all.retain(|d| *d != f64::INFINITY);
+            let is_even = of_all.iter().all(|d| *d == of_all[0]);
+            return Ok((!is_even).then(|| Scaling::by(diagonal, self.factor, None)));
+        }
+        Ok(match &self.equilibration {
             Some(equilibration) => {
                 let units = self.in_order(equilibration.weights().into()).into_owned();
                 Some(Scaling::in_units(diagonal.to_vec(), units))
             }
             None => Scaling::of(diagonal, self.factor),
-        }
+        })
     }
 }
 

@@ -156,6 +156,13 @@ impl Chain {
         Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, usual: None, why }))
     }
 
+    /// Those that several processes can have: no factors, and nothing that needs all of the matrix.
+    pub(super) fn among_processes(mut self) -> Self {
+        let is_possible = |one: &Candidate| !one.method.factorises() && one.precond != Precond::Transversal;
+        self.left.retain(is_possible);
+        Self { if_singular: None, if_slow: None, ..self }
+    }
+
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
     /// iterations.
     pub(super) fn after(&mut self, method: Method, reason: &Reason, limited: bool) -> Option<Candidate> {

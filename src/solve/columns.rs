@@ -291,7 +291,7 @@ impl Solver {
                 ready.push((place, c));
             }
             let verifying = stage("verify");
-            let check = |&(_, c): &(usize, usize)| subject.residual(reach[c].checked().0, x[which[c]]);
+            let check = |&(_, c): &(usize, usize)| subject.residual_alone(reach[c].checked().0, x[which[c]]);
             let residuals: Vec<Residual> =
                 if are_small { ready.par_iter().map(check).collect() } else { ready.iter().map(check).collect() };
             let verify = verifying.end() / ready.len().max(1) as u32;
@@ -307,7 +307,7 @@ impl Solver {
                     (None, Some(End::Limit(reason))) => Some((reason, residual)),
                     (None, _) => None,
                 }
-                .map(|answer| reach[c].answer(answer, |b| subject.residual(b, x[k])));
+                .map(|answer| reach[c].answer(answer, |b| subject.residual_alone(b, x[k])));
                 let excess = (residual.relative_2 / stop.rtol).min(residual.norm_2 / stop.atol);
                 let gains = residual.relative_2 <= GAIN * first && excess.is_finite();
                 if answer.is_none() && gains {

@@ -55,7 +55,7 @@ fn obstacle(a: &Csr, stats: &Stats, is_symmetric: bool) -> Option<Indefinite> {
 }
 
 /// Checks a matrix of which this is known.
-fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
+pub(super) fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
     if let Some(found) = &stats.asymmetry
         && setup.method != Method::Auto
         && setup.method.needs_symmetric()
@@ -74,7 +74,7 @@ fn check(stats: Stats, setup: &Setup) -> Result<Stats> {
 
 /// The power of two that the ranks' matrix is multiplied by, so that its entries and sums are well inside the range of the
 /// precision. Powers of two round nothing.
-fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
+pub(super) fn matrix_factor(a: &Csr, stats: &Stats, setup: &Setup) -> Result<f64> {
     let largest = stats.largest;
     let factor = 1.0 / power_of_two_near(largest);
     match setup.precision {

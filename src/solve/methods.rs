@@ -80,7 +80,7 @@ impl Solver {
             }
             if stop.max_iters.is_none() {
                 // each has as many iterations as it would have alone
-                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(b.len()));
+                limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(self.whole.order_of_all()));
             }
         }
     }

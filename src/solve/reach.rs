@@ -6,6 +6,8 @@ use rayon::prelude::*;
 
 use super::null_space::NullSpace;
 use super::statistics::Answer;
+use crate::distributed::share::Share;
+use crate::error::Result;
 use crate::krylov::{Reason, Singularity};
 use crate::real::Real;
 use crate::runtime::Stop;
@@ -39,9 +41,7 @@ impl<'a> Reach<'a> {
     /// For `b` ≠ 0, from the first guess `x`.
     pub(super) fn of(null_space: Option<&'a NullSpace>, b: &'a [f64], x: &[f64], stop: &'a Stop) -> Self {
         let given = (b, stop);
-        let largest =
-            b.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max);
-        let scale = power_of_two_near(largest);
+        let scale = power_of_two_near(largest(b));
         let b = f64::scaled(b, 1.0 / scale);
         let rhs_norm = verify::norm_2(&b);
         let reach = Self { null_space, given, scale, rhs_norm, b, least: 0.0, rest: None, of_x: Vec::new() };
@@ -58,6 +58,18 @@ impl<'a> Reach<'a> {
             reach.rest = Some((f64::scaled(&reach.b, scale).into_owned(), Stop { rtol: 0.0, atol, ..stop.clone() }));
         }
         reach
+    }
+
+    /// The same for the part of `b` ≠ 0 that one of several processes has. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(super) fn among(share: &Share, b: &'a [f64], stop: &'a Stop) -> Result<Self> {
+        let scale = power_of_two_near(share.largest(largest(b))?);
+        let given = (b, stop);
+        let b = f64::scaled(b, 1.0 / scale);
+        let rhs_norm = verify::norm_2_among(&*share.processes, &b)?;
+        Ok(Self { null_space: None, given, scale, rhs_norm, b, least: 0.0, rest: None, of_x: Vec::new() })
     }
 
     /// The residual that the test allows by its norm, divided by the scale.
@@ -100,6 +112,11 @@ impl<'a> Reach<'a> {
         }
         (reason, residual)
     }
+}
+
+/// max |v|.
+fn largest(v: &[f64]) -> f64 {
+    v.par_chunks(1 << 14).map(|c| c.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).reduce(|| 0.0, f64::max)
 }
 
 /// The power of two next below `v` > 0, within a range whose ends have finite reciprocals.

@@ -44,9 +44,12 @@ pub(crate) fn solve(
     (stop, control): (&Stop, Control<'_>),
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
-    let reach = Reach::of(subject.null_space(), b, x, stop);
+    let reach = match subject.share() {
+        Some(share) => Reach::among(share, b, stop)?,
+        None => Reach::of(subject.null_space(), b, x, stop),
+    };
     let answer = in_range(subject, ranks, failures, &reach, x, control, (statistics, started))?;
-    Ok(reach.answer(answer, |b| subject.residual(b, x)))
+    Ok(reach.answer(answer, |b| subject.residual_alone(b, x)))
 }
 
 /// The same for what of b is in the range of A.
@@ -79,6 +82,7 @@ fn in_range(
         statistics.gather += gathering.end();
         let early = control.early.filter(|_| reached.is_none() && !is_estimate);
         let (residual, verify, waited) = verified(x, early, |x| subject.residual(checked_b, x));
+        let residual = residual?;
         statistics.verify += verify;
         statistics.early = waited;
 
@@ -91,8 +95,10 @@ fn in_range(
         };
         if let Some(reason) = reason {
             let (answer, by_recurrence) = ((reason, residual), statistics.recurrence_rel_residual_2);
-            let better = before
-                .and_then(|before| restored(before, x, &answer, by_recurrence, |x| subject.residual(checked_b, x)));
+            let better = match before.filter(|_| may_be_restored(&answer, by_recurrence)) {
+                Some(before) => restored(&before, subject.residual(checked_b, &before)?, x, &answer),
+                None => None,
+            };
             statistics.early = statistics.early.filter(|_| better.is_none());
             return Ok(better.unwrap_or(answer));
         }
@@ -140,8 +146,8 @@ pub(super) fn once(
 fn verified(
     x: &[f64],
     early: Option<Early<'_>>,
-    residual: impl FnOnce(&[f64]) -> Residual,
-) -> (Residual, Duration, Option<Duration>) {
+    residual: impl FnOnce(&[f64]) -> Result<Residual>,
+) -> (Result<Residual>, Duration, Option<Duration>) {
     let verify = || {
         let verifying = stage("verify");
         let residual = residual(x);
@@ -166,20 +172,20 @@ pub(super) fn kept_beside(subject: Subject<'_>, x: &[f64]) -> Option<Vec<f64>> {
     (!subject.setup().method.needs_definite()).then(|| copied(x))
 }
 
-/// Puts the x before a run in the place of one that is lost, if it is better: then this is the answer.
+/// Whether an answer is one that is lost, in the place of which the x before the run may be put.
+pub(super) fn may_be_restored((reason, residual): &Answer, by_recurrence: f64) -> bool {
+    !reason.converged() && is_lost(residual, by_recurrence)
+}
+
+/// Puts the x before a run, which has this residual, in the place of one that is lost, if it is better: then this is the answer.
 pub(super) fn restored(
-    before: Vec<f64>,
+    before: &[f64],
+    of_before: Residual,
     x: &mut [f64],
     (reason, residual): &Answer,
-    by_recurrence: f64,
-    residual_of: impl FnOnce(&[f64]) -> Residual,
 ) -> Option<Answer> {
-    if reason.converged() || !is_lost(residual, by_recurrence) {
-        return None;
-    }
-    let of_before = residual_of(&before);
     (of_before.norm_2 < residual.norm_2 || residual.norm_2.is_nan()).then(|| {
-        x.copy_from_slice(&before);
+        x.copy_from_slice(before);
         let is_limit = matches!(reason, Reason::MaxIters | Reason::TimeLimit);
         (if is_limit { Reason::Stagnation } else { *reason }, of_before)
     })
@@ -337,7 +343,7 @@ impl Round<'_> {
     /// A rank's monitor, after so many iterations.
     fn monitor(&self, before: u64) -> Monitor<'_> {
         let Self { rhs_norm, target, optimality, stop, control, started, .. } = *self;
-        let (n, setup) = (self.subject.n_rows(), self.subject.setup());
+        let (n, setup) = (self.subject.order(), self.subject.setup());
         let facts = setup.method.facts();
         let new = Monitor::new(n, target, rhs_norm, setup.precision, stop, control, (before, started))
             .minimising(optimality * self.subject.column_norm())

@@ -39,11 +39,11 @@ pub struct Solver {
     pub(super) asked: Setup,
     pub(super) whole: Whole,
     pub(super) stats: Stats,
-    reordering: Reordering,
+    pub(super) reordering: Reordering,
     pub(super) rejected: Vec<Rejected>,
-    note: Option<String>,
+    pub(super) note: Option<String>,
     pub(super) times: SetupTimes,
-    forecast: Forecast,
+    pub(super) forecast: Forecast,
     pub(super) ranks: Ranks<'static>,
     pub(super) failures: Vec<DeviceFailure>,
     /// What shows without an iteration that the matrix is not positive definite.
@@ -382,7 +382,7 @@ impl Solver {
                 x.fill(0.0);
             }
             let verifying = stage("verify");
-            let residual = self.whole.residual(b, x);
+            let residual = self.whole.residual(b, x)?;
             let statistics = Statistics::of_none(control.done, self.ranks().len(), &residual, verifying.end());
             return Ok((statistics, (reason, residual)));
         }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::null_space::NullSpace;
+use crate::distributed::share::Share;
+use crate::error::Result;
 use crate::runtime::{Setup, Whole};
 use crate::verify::Residual;
 
@@ -21,6 +23,16 @@ pub(crate) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
+    /// Where the rows are among those of other processes, if there are any.
+    pub(super) fn share(self) -> Option<&'a Share> {
+        self.whole().and_then(|whole| whole.share.as_deref())
+    }
+
+    /// Rows of the system, of all processes.
+    pub(crate) fn order(self) -> usize {
+        self.whole().map_or_else(|| self.n_rows(), Whole::order_of_all)
+    }
+
     /// Elements of b.
     pub(crate) fn n_rows(self) -> usize {
         match self {
@@ -46,9 +58,20 @@ impl<'a> Subject<'a> {
     }
 
     /// b − A x, in the order and units given.
-    pub(crate) fn residual(self, b: &[f64], x: &[f64]) -> Residual {
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn residual(self, b: &[f64], x: &[f64]) -> Result<Residual> {
         match self {
             Self::Matrix(whole, _) => whole.residual(b, x),
+            Self::Function { .. } => Ok(self.residual_alone(b, x)),
+        }
+    }
+
+    /// The same where there are no other processes.
+    pub(crate) fn residual_alone(self, b: &[f64], x: &[f64]) -> Residual {
+        match self {
+            Self::Matrix(whole, _) => whole.residual_alone(b, x),
             Self::Function { residual, .. } => residual(b, x),
         }
     }

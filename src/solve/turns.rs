@@ -123,7 +123,7 @@ impl Turn<'_, '_> {
     fn check(&self, subject: Subject<'_>) -> Option<(Residual, Duration)> {
         self.is_usual().then(|| {
             let verifying = stage("verify");
-            let residual = subject.residual(self.reach.checked().0, self.x);
+            let residual = subject.residual_alone(self.reach.checked().0, self.x);
             (residual, verifying.end())
         })
     }
@@ -139,11 +139,9 @@ impl Turn<'_, '_> {
             return None;
         };
         let (answer, by_recurrence) = ((reason, found), self.statistics.recurrence_rel_residual_2);
-        let better = self
-            .before
-            .take()
-            .and_then(|before| rounds::restored(before, self.x, &answer, by_recurrence, |x| subject.residual(b, x)));
-        Some(self.reach.answer(better.unwrap_or(answer), |b| subject.residual(b, self.x)))
+        let before = self.before.take().filter(|_| rounds::may_be_restored(&answer, by_recurrence));
+        let better = before.and_then(|x| rounds::restored(&x, subject.residual_alone(b, &x), self.x, &answer));
+        Some(self.reach.answer(better.unwrap_or(answer), |b| subject.residual_alone(b, self.x)))
     }
 }
 

@@ -41,6 +41,8 @@ mod operator;
 mod options;
 mod persistent;
 mod preconditioner;
+#[cfg(feature = "mpi")]
+mod processes;
 mod readme;
 mod reorder;
 mod report;

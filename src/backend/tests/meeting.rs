@@ -95,7 +95,7 @@ fn all<T: Real>(a: &Arc<Csr>, hosts: usize, how: (Method, Exchange), b: &[f64], 
     let (n, size) = (a.n_rows(), hosts + 1);
     let rows: Vec<_> = (0..size).map(|k| k * n / size..(k + 1) * n / size).collect();
     let parts = split(a, &rows);
-    let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers).collect();
+    let receivers: Vec<usize> = parts.iter().map(|part| part.halo.receivers.len()).collect();
     let comms = Threads::<T>::new(&receivers, &Arc::new(Failure::default()));
     let ran: Vec<Ran> = std::thread::scope(|scope| {
         let ranks: Vec<_> = parts

@@ -3,6 +3,7 @@
 //! matter how a runtime shares the processor among them.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::matrix::equivalent::{is_real_form, real_form};
 use crate::operator::Exchange;
 use crate::operator::opencl::target;
 use crate::operator::plan::Offer;
+use crate::partition::Receiver;
 
 /// The other ranks are as this one, or never come to what kernels do together.
 pub(super) struct Mirror<T> {
@@ -53,13 +55,13 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
         Ok(all)
     }
 
-    fn post(&self, message: Message<T>) -> Result<()> {
+    fn post(&self, message: Message<T>, _: &[Receiver]) -> Result<()> {
         self.message.replace(Some(message));
         Ok(())
     }
 
-    fn fetch(&self, _: usize) -> Result<Message<T>> {
-        self.message.borrow().clone().ok_or(Error::PeerFailed)
+    fn fetch(&self, _: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+        Ok((self.message.borrow().clone().ok_or(Error::PeerFailed)?, segment.clone()))
     }
 
     fn relay(&self, member: Member) -> Result<Option<Arc<Relaying>>> {

@@ -30,7 +30,7 @@ impl<'a> Early<'a> {
         let _writing = stage("write");
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         *written = None;
-        *written = self.target.write_beside(|out| results::npy(out, self.system, &[x]));
+        *written = self.target.write_beside(|out| results::npy(out, self.system.complex.is_some(), &[x]));
     }
 
     /// Puts what was written last in its place, if that is the answer; else nothing has come of it.

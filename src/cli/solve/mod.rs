@@ -7,15 +7,18 @@ mod near_null;
 mod plan;
 mod recorder;
 mod results;
+mod shared;
 mod solver;
 mod system;
 
 use std::io::{Write, stderr};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use declive::checkpoint::{Column, Saved};
 use declive::device::open_ahead;
+use declive::distributed::Processes;
 use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::timeline::stages::{self, stage};
 use declive::{Error, Outcome};
@@ -37,11 +40,15 @@ use crate::report::recording::Recording;
 use crate::report::solve::{Complex, Facts, Files, Report, Rhs};
 use crate::report::{in_flags, solve_html, trace};
 
-/// Runs the command.
-pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+/// Runs the command,
+/// as one of the processes of a job, if it is one.
+pub(crate) fn run(args: Args, processes: Option<&Arc<dyn Processes>>) -> Result<Exit, Failure> {
     let start = Instant::now();
     stages::record();
     let plan = Plan::new(args)?;
+    if let Some(processes) = processes {
+        return shared::run(&plan, processes, start);
+    }
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);
@@ -111,6 +118,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             trace: None,
         },
         outcomes: &outcomes,
+        processes: Vec::new(),
         read,
         write,
         began: start,
@@ -232,7 +240,9 @@ impl Work<'_> {
 fn write_results(plan: &Plan, system: &System, early: Option<&Early<'_>>, outcomes: &[Outcome]) -> Result<(), Failure> {
     let written = early.and_then(|early| early.place(outcomes));
     let solution = written.unwrap_or_else(|| {
-        plan.output.as_ref().map_or(Ok(()), |t| t.write(|out| results::solution(out, plan, system, outcomes)))
+        plan.output.as_ref().map_or(Ok(()), |t| {
+            t.write(|out| results::solution(out, plan, (&system.rhs.0, system.complex.is_some()), outcomes))
+        })
     });
     let history = plan.history.as_ref().map_or(Ok(()), |t| t.write(|out| results::history(out, outcomes)));
     solution.and(history)

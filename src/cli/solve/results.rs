@@ -8,23 +8,27 @@ use declive::matrix_market::write_vectors;
 use declive::{Outcome, npz};
 
 use super::plan::Plan;
-use super::system::System;
 use crate::report::DECLIVE;
 
-/// Writes the solutions as the columns of one Matrix Market file, or of a `.npy` one, complex as the system is.
-pub(super) fn solution(out: &mut dyn Write, plan: &Plan, system: &System, outcomes: &[Outcome]) -> io::Result<()> {
+/// Writes the solutions as the columns of one Matrix Market file, or of a `.npy` one, complex as the system is; b came from `rhs`.
+pub(super) fn solution(
+    out: &mut dyn Write,
+    plan: &Plan,
+    (rhs, is_complex): (&str, bool),
+    outcomes: &[Outcome],
+) -> io::Result<()> {
     let mut comments = vec![
         format!("x of A x = b, by declive {DECLIVE}"),
         format!("A: {}", one_line(&plan.source.to_string())),
-        format!("b: {}", one_line(&system.rhs.0)),
+        format!("b: {}", one_line(rhs)),
     ];
     comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
         format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
     }));
     let columns: Vec<&[f64]> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
     if is_npy(plan) {
-        npy(out, system, &columns)
-    } else if system.complex.is_some() {
+        npy(out, is_complex, &columns)
+    } else if is_complex {
         write_vectors(out, &complex(&columns), &comments)
     } else {
         write_vectors(out, &columns, &comments)
@@ -36,9 +40,9 @@ pub(super) fn is_npy(plan: &Plan) -> bool {
     plan.output.as_ref().is_some_and(|output| output.has_extension("npy"))
 }
 
-/// Writes columns as the solution of `system` in a `.npy` file.
-pub(super) fn npy(out: &mut dyn Write, system: &System, columns: &[&[f64]]) -> io::Result<()> {
-    if system.complex.is_none() {
+/// Writes columns as a solution in a `.npy` file.
+pub(super) fn npy(out: &mut dyn Write, is_complex: bool, columns: &[&[f64]]) -> io::Result<()> {
+    if !is_complex {
         return npz::write_vectors(out, columns);
     }
     let columns = complex(columns);

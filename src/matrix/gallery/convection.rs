@@ -1,6 +1,7 @@
 //! Diffusion and convection.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use super::grid::Grid;
 use super::star::star;
@@ -34,8 +35,13 @@ use crate::matrix::Csr;
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn convection3d(sides: [usize; 3], peclet: f64) -> Result<Csr> {
     let grid = Grid::new(sides, 1)?;
-    let flow = Flow::new(sides, peclet);
-    star(grid, 0.0, |_, place, face| {
+    convection3d_rows(grid, grid.all(), peclet)
+}
+
+/// Some rows of [`convection3d`].
+pub(super) fn convection3d_rows(grid: Grid, rows: Range<usize>, peclet: f64) -> Result<Csr> {
+    let flow = Flow::new(grid.sides, peclet);
+    star(grid, rows, 0.0, |_, place, face| {
         if face.neighbour.is_none() {
             return (0.0, 2.0);
         }

@@ -1,6 +1,6 @@
 //! Boxes of points, numbered with x fastest.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -26,6 +26,11 @@ impl Grid {
             Some(points) => Ok(Self { sides, points }),
             None => Err(too_large(format_args!("{nx} × {ny} × {nz} points with {unknowns} unknowns each"))),
         }
+    }
+
+    /// The numbers of all points.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.points
     }
 
     /// The coordinates of point `i`.

@@ -1,5 +1,7 @@
 //! Waves of one frequency.
 
+use std::ops::Range;
+
 use super::grid::Grid;
 use super::star::star;
 use crate::error::Result;
@@ -23,7 +25,13 @@ use crate::matrix::{Complex64, Csr};
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn helmholtz3d(sides: [usize; 3], wavenumber: f64) -> Result<Csr> {
-    star(Grid::new(sides, 1)?, -wavenumber * wavenumber, |_, _, _| (-1.0, 1.0))
+    let grid = Grid::new(sides, 1)?;
+    helmholtz3d_rows(grid, grid.all(), wavenumber)
+}
+
+/// Some rows of [`helmholtz3d`].
+pub(super) fn helmholtz3d_rows(grid: Grid, rows: Range<usize>, wavenumber: f64) -> Result<Csr> {
+    star(grid, rows, -wavenumber * wavenumber, |_, _, _| (-1.0, 1.0))
 }
 
 /// The 7-point Helmholtz operator in a box whose faces absorb waves: −Δu − (1 + iδ) k² u = f, ∂u/∂n = i k u.
@@ -50,7 +58,8 @@ pub fn helmholtz3d_absorbing(sides: [usize; 3], wavenumber: f64, damping: f64) -
     let scale = 1.0 + square / 4.0;
     let boundary = Complex64::new(square / 2.0 / scale, -wavenumber / scale);
     let one = Complex64::new(1.0, 0.0);
-    star(Grid::new(sides, 1)?, Complex64::new(-square, -square * damping), |_, _, face| {
+    let grid = Grid::new(sides, 1)?;
+    star(grid, grid.all(), Complex64::new(-square, -square * damping), |_, _, face| {
         (-one, if face.neighbour.is_some() { one } else { boundary })
     })
 }

@@ -54,7 +54,7 @@ pub use helmholtz::{helmholtz3d, helmholtz3d_absorbing};
 pub use markov::markov;
 pub use problem::{Parameter, Problem};
 pub(crate) use random::random_part;
-pub use random::{random_permutation, random_vector};
+pub use random::{random_element, random_permutation, random_vector};
 pub use reservoir::reservoir;
 pub use spec::Spec;
 pub use stencil::{anisotropic, jumps, neumann2d, poisson2d, poisson3d, poisson3d27, variable};

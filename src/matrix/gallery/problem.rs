@@ -1,7 +1,12 @@
 //! The problems there are, and the numbers that shape them.
 
 use std::fmt;
+use std::ops::Range;
 
+use super::convection::convection3d_rows;
+use super::grid::Grid;
+use super::helmholtz::helmholtz3d_rows;
+use super::stencil::{PLANE, constant, jumps_rows, neumann2d_rows, poisson3d27_rows, variable_rows};
 use super::{
     Class, Spec, anisotropic, band, circuit, convection3d, dense_rows, elasticity3d, elasticity3d_coordinates,
     elasticity3d_jumps, fit2d, gauge2d, graph_laplacian, helmholtz3d, helmholtz3d_absorbing, jumps, markov, neumann2d,
@@ -26,12 +31,17 @@ pub struct Problem {
     /// What kind of matrix it has.
     pub class: Class,
     pub(super) build: Build,
+    /// What makes some rows alone, where that can be done.
+    pub(super) rows: Option<SomeRows>,
     /// Where nodes are, if that is known.
     pub(super) coordinates: Option<Coordinates>,
 }
 
 /// What gives the coordinates of the nodes.
 pub(super) type Coordinates = fn(&Spec) -> Result<Vec<[f64; 3]>>;
+
+/// What makes some rows, one for each point of a grid.
+pub(super) type SomeRows = fn(&Spec, Grid, Range<usize>) -> Result<Csr>;
 
 /// What makes the matrix.
 pub(super) enum Build {
@@ -61,16 +71,20 @@ const WAVENUMBER: Parameter = Parameter::real("wavenumber", "radians of a wave f
 impl Problem {
     /// Every problem there is.
     pub const ALL: &'static [Self] = &[
-        Self::new("poisson2d", "5-point Laplacian on a square", 2, &[], |s| poisson2d([s.sides[0], s.sides[1]])),
-        Self::new("poisson3d", "7-point Laplacian in a cube", 3, &[], |s| poisson3d(s.sides)),
-        Self::new("poisson3d27", "27-point operator of HPCG in a cube", 3, &[], |s| poisson3d27(s.sides)),
+        Self::new("poisson2d", "5-point Laplacian on a square", 2, &[], |s| poisson2d([s.sides[0], s.sides[1]]))
+            .with_rows(|_, grid, rows| constant(grid, rows, PLANE)),
+        Self::new("poisson3d", "7-point Laplacian in a cube", 3, &[], |s| poisson3d(s.sides))
+            .with_rows(|_, grid, rows| constant(grid, rows, [1.0; 3])),
+        Self::new("poisson3d27", "27-point operator of HPCG in a cube", 3, &[], |s| poisson3d27(s.sides))
+            .with_rows(|_, grid, rows| poisson3d27_rows(grid, rows)),
         Self::new(
             "anisotropic",
             "7-point diffusion, weak along z",
             3,
             &[Parameter::real("epsilon", "diffusion along z", 1e-3, (1e-12, 1e12))],
             |s| anisotropic(s.sides, s.values[0]),
-        ),
+        )
+        .with_rows(|s, grid, rows| constant(grid, rows, [1.0, 1.0, s.values[0]])),
         Self::new(
             "jumps",
             "diffusion through random blocks of two materials",
@@ -78,6 +92,7 @@ impl Problem {
             &[Parameter::real("contrast", "diffusion in the second material", 1e4, (1e-12, 1e12))],
             |s| jumps(s.sides, s.values[0], s.seed),
         )
+        .with_rows(|s, grid, rows| jumps_rows(grid, rows, s.values[0], s.seed))
         .seeded(),
         Self::new(
             "variable",
@@ -86,6 +101,7 @@ impl Problem {
             &[Parameter::real("sigma", "standard deviation of ln k", 1.0, (0.0, 10.0))],
             |s| variable(s.sides, s.values[0], s.seed),
         )
+        .with_rows(|s, grid, rows| variable_rows(grid, rows, s.values[0], s.seed))
         .seeded(),
         Self::new("reservoir", "flow in layers of rock of SPE10's kind; 60x220x85 is its size", 3, &[], |s| {
             reservoir(s.sides, s.seed)
@@ -175,6 +191,7 @@ impl Problem {
         Self::new("neumann2d", "5-point Laplacian in a closed square: constants are its null space", 2, &[], |s| {
             neumann2d([s.sides[0], s.sides[1]])
         })
+        .with_rows(|_, grid, rows| neumann2d_rows(grid, rows))
         .of(Class::Semidefinite),
         Self::new(
             "helmholtz3d",
@@ -183,6 +200,7 @@ impl Problem {
             &[WAVENUMBER],
             |s| helmholtz3d(s.sides, s.values[0]),
         )
+        .with_rows(|s, grid, rows| helmholtz3d_rows(grid, rows, s.values[0]))
         .of(Class::Indefinite),
         Self::new(
             "stokes2d",
@@ -199,6 +217,7 @@ impl Problem {
             &[Parameter::real("peclet", "largest cell Peclet number", 1.0, (0.0, 1e6))],
             |s| convection3d(s.sides, s.values[0]),
         )
+        .with_rows(|s, grid, rows| convection3d_rows(grid, rows, s.values[0]))
         .of(Class::Unsymmetric),
         Self::new("markov", "I - P' of three queues in a circle; the size is in customers", 1, &[], |s| {
             markov(s.sides[0])
@@ -247,7 +266,7 @@ impl Problem {
         build: fn(&Spec) -> Result<Csr>,
     ) -> Self {
         let (class, build) = (Class::PositiveDefinite, Build::Real(build));
-        Self { name, about, axes, seeded: false, parameters, class, build, coordinates: None }
+        Self { name, about, axes, seeded: false, parameters, class, build, rows: None, coordinates: None }
     }
 
     /// A complex problem without a seed.
@@ -259,13 +278,18 @@ impl Problem {
         class: Class,
         build: fn(&Spec) -> Result<Csr<Complex64>>,
     ) -> Self {
-        let (seeded, build, coordinates) = (false, Build::Complex(build), None);
-        Self { name, about, axes, seeded, parameters, class, build, coordinates }
+        let (seeded, build, rows, coordinates) = (false, Build::Complex(build), None, None);
+        Self { name, about, axes, seeded, parameters, class, build, rows, coordinates }
     }
 
     /// The same with another kind of matrix.
     const fn of(self, class: Class) -> Self {
         Self { class, ..self }
+    }
+
+    /// The same, of which rows are made apart from each other.
+    const fn with_rows(self, rows: SomeRows) -> Self {
+        Self { rows: Some(rows), ..self }
     }
 
     /// The same, whose nodes are known.

@@ -70,6 +70,12 @@ pub fn random_vector(n: usize, seed: u64) -> Vec<f64> {
     random_part(seed, 0, n)
 }
 
+/// Element `k` of [`random_vector`] with this seed.
+#[must_use]
+pub fn random_element(seed: u64, k: u64) -> f64 {
+    Stream::new(seed).signed(k)
+}
+
 /// `n` elements of [`random_vector`] from element `first` on.
 pub(crate) fn random_part(seed: u64, first: u64, n: usize) -> Vec<f64> {
     let stream = Stream::new(seed);

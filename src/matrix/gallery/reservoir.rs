@@ -48,6 +48,7 @@ pub fn reservoir(sides: [usize; 3], seed: u64) -> Result<Csr> {
     k.par_iter_mut().with_min_len(1 << 10).enumerate().for_each(|(i, k)| *k = rock.permeability(grid.place(i)));
     seven_point(
         grid,
+        grid.all(),
         |axis, i, j| FACES[axis] * harmonic_mean(k[i], k[j]),
         |axis, i| {
             let [_, y, _] = grid.place(i);

@@ -1,8 +1,10 @@
 //! Problems by name: `jumps:64,seed=7`.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
+use super::grid::Grid;
 use super::problem::{Build, Number, Problem};
 use super::random_permutation;
 use crate::error::{Error, Result};
@@ -66,6 +68,21 @@ impl Spec {
             Build::Complex(_) => {
                 Err(Error::Usage(format!("{} is complex, and a real matrix is needed", self.problem.name)))
             }
+        }
+    }
+
+    /// Builds only the rows that `which` chooses, given the number of all, as a matrix of all columns. None if rows of this problem
+    /// are not made apart from each other: those of random graphs, finite elements, and whatever is in a random order.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub(crate) fn build_rows(&self, which: impl FnOnce(usize) -> Range<usize>) -> Result<Option<Csr>> {
+        match self.problem.rows {
+            Some(rows) if self.scramble.is_none() => {
+                let grid = Grid::new(self.sides, 1)?;
+                rows(self, grid, which(grid.points)).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Rows with an entry for each face of a cell.
 
+use std::ops::Range;
+
 use super::grid::Grid;
 use crate::error::Result;
-use crate::matrix::assemble::assemble;
+use crate::matrix::assemble::assemble_rows;
 use crate::matrix::{Csr, Scalar};
 
 /// A face of a cell of a grid.
@@ -16,17 +18,19 @@ pub(super) struct Face {
     pub(super) neighbour: Option<usize>,
 }
 
-/// A matrix with a row for each cell of a box, and entries for the cell itself and those across its six faces.
+/// Rows of a matrix that has one for each cell of a box, and entries for the cell itself and those across its six faces.
 ///
 /// `face(i, place, face)` gives two numbers for each face of cell `i`: the entry for the cell beyond, of no consequence on
 /// the boundary, and what the face adds to the diagonal, which begins at `centre`.
 pub(super) fn star<T: Scalar>(
     grid: Grid,
+    rows: Range<usize>,
     centre: T,
     face: impl Fn(usize, [usize; 3], Face) -> (T, T) + Sync,
 ) -> Result<Csr<T>> {
     let (strides, sides) = (grid.strides(), grid.sides);
-    assemble(
+    assemble_rows(
+        rows,
         grid.points,
         |i| {
             let place = grid.place(i);

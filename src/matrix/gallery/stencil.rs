@@ -1,5 +1,7 @@
 //! Diffusion on boxes: finite differences and finite volumes with 5, 7 and 27 points.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::grid::Grid;
@@ -8,7 +10,7 @@ use super::random::Stream;
 use super::star::star;
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::matrix::assemble::{assemble, zeroed};
+use crate::matrix::assemble::{assemble_rows, zeroed};
 
 /// The 5-point Laplacian on an mx × my grid: −Δu = f in the unit square, u = 0 on its boundary.
 ///
@@ -21,7 +23,8 @@ use crate::matrix::assemble::{assemble, zeroed};
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn poisson2d([mx, my]: [usize; 2]) -> Result<Csr> {
-    constant(Grid::new([mx, my, 1], 1)?, [1.0, 1.0, 0.0])
+    let grid = Grid::new([mx, my, 1], 1)?;
+    constant(grid, grid.all(), PLANE)
 }
 
 /// The 7-point Laplacian on a grid of points: −Δu = f in the unit cube, u = 0 on its boundary.
@@ -36,7 +39,8 @@ pub fn poisson2d([mx, my]: [usize; 2]) -> Result<Csr> {
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn poisson3d(sides: [usize; 3]) -> Result<Csr> {
-    constant(Grid::new(sides, 1)?, [1.0; 3])
+    let grid = Grid::new(sides, 1)?;
+    constant(grid, grid.all(), [1.0; 3])
 }
 
 /// The 27-point operator of the HPCG benchmark on a grid of points, with zero boundary values.
@@ -51,7 +55,13 @@ pub fn poisson3d(sides: [usize; 3]) -> Result<Csr> {
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn poisson3d27(sides: [usize; 3]) -> Result<Csr> {
     let grid = Grid::new(sides, 1)?;
-    assemble(
+    poisson3d27_rows(grid, grid.all())
+}
+
+/// Some rows of [`poisson3d27`].
+pub(super) fn poisson3d27_rows(grid: Grid, rows: Range<usize>) -> Result<Csr> {
+    assemble_rows(
+        rows,
         grid.points,
         |i| grid.count_around(grid.place(i)),
         |i, row| {
@@ -79,7 +89,8 @@ pub fn poisson3d27(sides: [usize; 3]) -> Result<Csr> {
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn anisotropic(sides: [usize; 3], epsilon: f64) -> Result<Csr> {
-    constant(Grid::new(sides, 1)?, [1.0, 1.0, epsilon])
+    let grid = Grid::new(sides, 1)?;
+    constant(grid, grid.all(), [1.0, 1.0, epsilon])
 }
 
 /// Diffusion through blocks of two materials: −∇·(k ∇u) = f in a box of unit cells, u = 0 on its boundary.
@@ -96,8 +107,14 @@ pub fn anisotropic(sides: [usize; 3], epsilon: f64) -> Result<Csr> {
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid;
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the coefficients don't fit.
 pub fn jumps(sides: [usize; 3], contrast: f64, seed: u64) -> Result<Csr> {
-    let (grid, materials) = (Grid::new(sides, 1)?, Materials::new(sides, contrast, seed));
-    finite_volumes(grid, |i| materials.at(grid.place(i)))
+    let grid = Grid::new(sides, 1)?;
+    jumps_rows(grid, grid.all(), contrast, seed)
+}
+
+/// Some rows of [`jumps`].
+pub(super) fn jumps_rows(grid: Grid, rows: Range<usize>, contrast: f64, seed: u64) -> Result<Csr> {
+    let materials = Materials::new(grid.sides, contrast, seed);
+    finite_volumes(grid, rows, |i| materials.at(grid.place(i)))
 }
 
 /// Diffusion with another coefficient in every cell: −∇·(k ∇u) = f in a box of unit cells, u = 0 on its boundary.
@@ -114,15 +131,26 @@ pub fn jumps(sides: [usize; 3], contrast: f64, seed: u64) -> Result<Csr> {
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the coefficients don't fit;
 /// [`Error::NotFinite`](crate::Error::NotFinite) if σ takes them out of range.
 pub fn variable(sides: [usize; 3], sigma: f64, seed: u64) -> Result<Csr> {
+    let grid = Grid::new(sides, 1)?;
+    variable_rows(grid, grid.all(), sigma, seed)
+}
+
+/// Some rows of [`variable`].
+pub(super) fn variable_rows(grid: Grid, rows: Range<usize>, sigma: f64, seed: u64) -> Result<Csr> {
     let stream = Stream::new(seed);
-    finite_volumes(Grid::new(sides, 1)?, |i| (sigma * stream.normal(i as u64)).exp())
+    finite_volumes(grid, rows, |i| (sigma * stream.normal(i as u64)).exp())
 }
 
 /// Cell-centred finite volumes on unit cells with the coefficient `k(cell)` and zero boundary values.
-fn finite_volumes(grid: Grid, k: impl Fn(usize) -> f64 + Sync) -> Result<Csr> {
-    let mut cells: Vec<f64> = zeroed(grid.points, "the coefficients of the cells")?;
-    cells.par_iter_mut().with_min_len(1 << 12).enumerate().for_each(|(i, cell)| *cell = k(i));
-    seven_point(grid, |_, i, j| harmonic_mean(cells[i], cells[j]), |_, i| 2.0 * cells[i])
+fn finite_volumes(grid: Grid, rows: Range<usize>, k: impl Fn(usize) -> f64 + Sync) -> Result<Csr> {
+    // neighbours are at most a layer away
+    let layer = grid.strides()[2];
+    let first = rows.start.saturating_sub(layer);
+    let end = grid.points.min(rows.end + layer);
+    let mut cells: Vec<f64> = zeroed(end - first, "the coefficients of the cells")?;
+    cells.par_iter_mut().with_min_len(1 << 12).enumerate().for_each(|(i, cell)| *cell = k(first + i));
+    let k = |i: usize| cells[i - first];
+    seven_point(grid, rows, |_, i, j| harmonic_mean(k(i), k(j)), |_, i| 2.0 * k(i))
 }
 
 /// 2ab / (a + b), the same bits for (b, a), exact for a = b, and without overflow of the product.
@@ -146,24 +174,34 @@ pub(super) fn harmonic_mean(a: f64, b: f64) -> f64 {
 /// # Errors
 /// [`Error::Usage`](crate::Error::Usage) for an empty or too large grid.
 pub fn neumann2d([mx, my]: [usize; 2]) -> Result<Csr> {
-    seven_point(Grid::new([mx, my, 1], 1)?, |_, _, _| 1.0, |_, _| 0.0)
+    let grid = Grid::new([mx, my, 1], 1)?;
+    neumann2d_rows(grid, grid.all())
 }
 
-/// The same coefficient for every face across an axis, boundary included.
-fn constant(grid: Grid, along: [f64; 3]) -> Result<Csr> {
-    seven_point(grid, |axis, _, _| along[axis], |axis, _| along[axis])
+/// Some rows of [`neumann2d`].
+pub(super) fn neumann2d_rows(grid: Grid, rows: Range<usize>) -> Result<Csr> {
+    seven_point(grid, rows, |_, _, _| 1.0, |_, _| 0.0)
 }
 
-/// `Σ t_f (u − u(neighbour))` over the six faces f of every cell, with zero beyond the boundary.
+/// The coefficients of [`poisson2d`].
+pub(super) const PLANE: [f64; 3] = [1.0, 1.0, 0.0];
+
+/// Some rows with the same coefficient for every face across an axis, boundary included.
+pub(super) fn constant(grid: Grid, rows: Range<usize>, along: [f64; 3]) -> Result<Csr> {
+    seven_point(grid, rows, |axis, _, _| along[axis], |axis, _| along[axis])
+}
+
+/// Some rows of `Σ t_f (u − u(neighbour))` over the six faces f of every cell, with zero beyond the boundary.
 ///
 /// `inner(axis, i, j)` is t between cells i and j and must not depend on their order; `boundary(axis, i)` is t
 /// between cell i and the boundary.
 pub(super) fn seven_point(
     grid: Grid,
+    rows: Range<usize>,
     inner: impl Fn(usize, usize, usize) -> f64 + Sync,
     boundary: impl Fn(usize, usize) -> f64 + Sync,
 ) -> Result<Csr> {
-    star(grid, 0.0, |i, _, face| {
+    star(grid, rows, 0.0, |i, _, face| {
         let t = match face.neighbour {
             Some(j) => inner(face.axis, i, j),
             None => boundary(face.axis, i),

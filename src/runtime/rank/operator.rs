@@ -131,7 +131,7 @@ pub(crate) fn open<'a>(
         _ => None,
     };
     let jobs = jobs(a, of_precond, devices, rows);
-    let receivers = jobs.iter().map(|job| job.halo.receivers).collect();
+    let receivers = jobs.iter().map(|job| job.halo.receivers.len()).collect();
     let halos = jobs.iter().map(|job| job.own.halo.len()).collect();
     let of_diagonal = |own: &Range<usize>| diagonal.get(own.clone()).map(<[f64]>::to_vec).unwrap_or_default();
     let one = |job: Job<'_>| {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernels::Argument;
 use crate::kernels::amg::DeviceSparse;
 use crate::kernels::amg::ranks::Listed;
-use crate::partition::{HaloPlan, Receive};
+use crate::partition::{HaloPlan, Receive, Receiver};
 use crate::real::Real;
 
 /// The other ranks, and what this one has of the matrix.
@@ -75,12 +75,14 @@ impl Among<'_> {
             let halo = needs(rank, from);
             Receive { from, segment: before..before + halo.len(), halo }
         });
-        let send: Vec<u32> = peers(rank)
-            .flat_map(|to| all[to].1[needs(to, rank)].iter().map(|&j| j - own.0 as u32).collect::<Vec<_>>())
-            .collect();
+        let (mut send, mut receivers) = (Vec::new(), Vec::new());
+        for to in peers(rank) {
+            let (begin, needed) = (send.len(), &all[to].1[needs(to, rank)]);
+            send.extend(needed.iter().map(|&j| j - own.0 as u32));
+            receivers.push(Receiver { to, segment: begin..send.len() });
+        }
         let list = DeviceVec::from_slice(ctx, &send, "what others need")?;
-        let plan =
-            HaloPlan { len: others.len(), receive: receive.collect(), send, receivers: size - 1, is_mutual: true };
+        let plan = HaloPlan { len: others.len(), receive: receive.collect(), send, receivers, is_mutual: true };
         Ok(Halo { own, others, plan, list })
     }
 
@@ -88,13 +90,15 @@ impl Among<'_> {
     /// these alone.
     pub(super) fn all_of(&self, own: (usize, usize)) -> Result<((usize, usize), HaloPlan)> {
         let all = self.board.all(own)?;
+        let peers = (0..self.board.size()).filter(|&to| to != self.board.rank());
+        let receivers = peers.map(|to| Receiver { to, segment: 0..own.1 }).collect();
         let ranks = all.iter().enumerate().filter(|&(from, _)| from != self.board.rank());
         let receive = ranks.map(|(from, own)| Receive { from, segment: 0..own.1, halo: own.0..own.0 + own.1 });
         let plan = HaloPlan {
             len: all.iter().map(|own| own.1).sum(),
             receive: receive.collect(),
             send: (0..own.1 as u32).collect(),
-            receivers: self.board.size() - 1,
+            receivers,
             is_mutual: true,
         };
         Ok((own, plan))

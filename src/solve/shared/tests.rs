@@ -1,0 +1,140 @@
+//! Threads in the place of processes: the same answers as alone.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::comm::processes::simulated::processes;
+use crate::distributed::rows::tests::divided;
+use crate::krylov::Method;
+use crate::matrix::gallery::{self, Spec};
+use crate::real::Precision;
+
+use crate::verify;
+
+/// Even parts of `n` rows.
+fn even(n: usize, count: usize) -> Vec<usize> {
+    (0..=count).map(|k| n * k / count).collect()
+}
+
+/// What each process has, its part of x in the place of x.
+fn solve(a: &Csr, b: &[f64], starts: &[usize], setup: &Setup, stop: &Stop) -> Vec<Result<Outcome>> {
+    processes(starts.len() - 1, |all| {
+        let process = all.process();
+        let own = starts[process]..starts[process + 1];
+        let of_64_bits: Vec<u64> = starts.iter().map(|start| *start as u64).collect();
+        let mut solver = SharedSolver::new(all, divided(a, &of_64_bits).swap_remove(process), setup)?;
+        solver.solve(&b[own], None, stop, Control::default())
+    })
+}
+
+/// The x of all.
+fn whole(outcomes: &[Result<Outcome>]) -> Vec<f64> {
+    outcomes.iter().flat_map(|outcome| outcome.as_ref().unwrap().x.iter().copied()).collect()
+}
+
+#[test]
+fn the_same_iterations_as_alone() {
+    for (name, method) in
+        [("jumps:12", Method::Cg), ("jumps:12", Method::CgPipelined), ("convection3d:12", Method::Idr)]
+    {
+        let a = Arc::new(name.parse::<Spec>().unwrap().build().unwrap());
+        let b = gallery::random_vector(a.n_rows(), 3);
+        for (devices, precision) in [("host", Precision::F64), ("0", Precision::F64), ("0,host", Precision::Mixed)] {
+            let setup = Setup { method, devices: devices.parse().unwrap(), precision, ..Setup::default() };
+            let stop = Stop { rtol: 1e-9, ..Stop::default() };
+            let alone =
+                Solver::new(Arc::clone(&a), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+            for count in [1, 2, 3] {
+                let outcomes = solve(&a, &b, &even(a.n_rows(), count), &setup, &stop);
+                let x = whole(&outcomes);
+                let found = verify::residual(&a, &b, &x);
+                let first = outcomes[0].as_ref().unwrap();
+                let what = format!("{name}, {method}, {devices}, {count} processes: {}", first.reason);
+                assert!(first.reason.converged() && found.relative_2 <= 1e-9, "{what}: {:e}", found.relative_2);
+                assert!(first.iterations.abs_diff(alone.iterations) <= 1 + alone.iterations / 20, "{what}");
+                for other in outcomes.iter().flatten() {
+                    assert_eq!((other.iterations, other.reason), (first.iterations, first.reason), "{what}");
+                    assert!((other.residual.norm_2 - found.norm_2).abs() <= 1e-9 * found.norm_2, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ends_a_solve_ends_all() {
+    let a = "poisson2d:20".parse::<Spec>().unwrap().build().unwrap();
+    let setup = Setup { method: Method::Cg, devices: "host".parse().unwrap(), ..Setup::default() };
+    let starts = even(400, 3);
+    let reasons = |a: &Csr, b: &[f64], stop: &Stop| {
+        let outcomes = solve(a, b, &starts, &setup, stop);
+        let reasons: Vec<Reason> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap().reason).collect();
+        assert!(reasons.iter().all(|reason| *reason == reasons[0]), "{reasons:?}");
+        reasons[0]
+    };
+    let b = gallery::random_vector(400, 3);
+    // nothing in the rows of two of them
+    let sparse: Vec<f64> = (0..400).map(|i| if i < 100 { 1.0 } else { 0.0 }).collect();
+    assert!(reasons(&a, &sparse, &Stop::default()).converged());
+    assert_eq!(reasons(&a, &[0.0; 400], &Stop::default()), Reason::Converged(Criterion::ZeroRhs));
+    assert_eq!(reasons(&a, &b, &Stop { max_iters: Some(2), ..Stop::default() }), Reason::MaxIters);
+    let no_time = Stop { time_limit: Some(Duration::ZERO), ..Stop::default() };
+    assert_eq!(reasons(&a, &b, &no_time), Reason::TimeLimit);
+    // a diagonal entry of the last one
+    let values = (0..400).map(|i| if i == 390 { -4.0 } else { 4.0 }).collect();
+    let negative = Csr::new(400, 400, (0..=400).collect(), (0..400).collect(), values).unwrap();
+    let found = reasons(&negative, &b, &Stop::default());
+    assert_eq!(found, Reason::IndefiniteOperator(Indefinite::Diagonal { row: 391, value: -4.0 }));
+}
+
+#[test]
+fn what_is_wrong_is_everybodys() {
+    let a = "convection3d:4".parse::<Spec>().unwrap().build().unwrap();
+    let b = gallery::random_vector(64, 3);
+    let with = |change: &dyn Fn(&mut Setup)| {
+        let mut setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+        change(&mut setup);
+        solve(&a, &b, &even(64, 3), &setup, &Stop::default())
+            .into_iter()
+            .map(|one| one.unwrap_err())
+            .collect::<Vec<_>>()
+    };
+    for error in with(&|setup| setup.method = Method::Cg) {
+        assert!(matches!(error, Error::NotSymmetric { .. }), "{error}");
+    }
+    for error in with(&|setup| setup.method = Method::Direct) {
+        assert!(error.to_string().contains("several processes"), "{error}");
+    }
+    for error in with(&|setup| setup.devices = "99".parse().unwrap()) {
+        assert!(error.to_string().contains("99"), "{error}");
+    }
+    // a number of one part
+    let errors = processes(3, |all| {
+        let process = all.process();
+        let setup = Setup { devices: "host".parse().unwrap(), ..Setup::default() };
+        let rows = divided(&a, &[0, 20, 40, 64]).swap_remove(process);
+        let own = [20, 20, 24][process];
+        let mut b = vec![1.0; own];
+        if process == 1 {
+            b[3] = f64::NAN;
+        }
+        let mut solver = SharedSolver::new(all, rows, &setup).unwrap();
+        solver.solve(&b, None, &Stop::default(), Control::default()).unwrap_err().to_string()
+    });
+    assert!(errors.iter().all(|error| error.contains("24")), "{errors:?}");
+}
+
+#[test]
+fn a_device_that_fails_ends_all() {
+    let a = "poisson2d:60".parse::<Spec>().unwrap().build().unwrap();
+    // one process has a device of its own, which is none: so that it fails when ranks are opened
+    let errors = processes(2, |all| {
+        let process = all.process();
+        let rows = divided(&a, &[0, 1800, 3600]).swap_remove(process);
+        let devices = if process == 1 { "0,0,0" } else { "host" };
+        let setup = Setup { method: Method::Cg, devices: devices.parse().unwrap(), ..Setup::default() };
+        let setup = if process == 1 { setup.with_shares("1:1".parse().unwrap()) } else { setup };
+        SharedSolver::new(all, rows, &setup).unwrap_err().to_string()
+    });
+    assert!(errors[0].starts_with("process 1 failed: shares") && errors[1].starts_with("shares"), "{errors:?}");
+}
