@@ -110,6 +110,11 @@ fn what_is_wrong_is_said_once() {
         assert!(errors.len() == 1 && errors[0].contains(said), "{args}: {}", run.err);
         assert_eq!(run.out, "", "{args}");
     }
+    // of one alone
+    let solve = "solve --generate poisson2d:9 --devices host";
+    let one = Run::in_time(mpirun(&place, &format!("-n 1 PROGRAM {solve} : -n 1 PROGRAM {solve} -o nowhere/x.mtx")));
+    assert_eq!((one.code, errors(&one).len()), (Some(2), 1), "{}", one.err);
+    assert!(errors(&one)[0].contains("process 1 failed") && one.err.contains("nowhere"), "{}", one.err);
     // not converging is no failure
     let run = run(&place, 2, "solve --generate poisson2d:40 --max-iters 3 --devices host --method cg");
     assert_eq!((run.code, errors(&run).len()), (Some(1), 0), "{}", run.err);

@@ -45,10 +45,11 @@ use crate::report::{in_flags, solve_html, trace};
 pub(crate) fn run(args: Args, processes: Option<&Arc<dyn Processes>>) -> Result<Exit, Failure> {
     let start = Instant::now();
     stages::record();
-    let plan = Plan::new(args)?;
+    let plan = Plan::new(args);
     if let Some(processes) = processes {
-        return shared::run(&plan, processes, start);
+        return shared::run(plan, processes, start);
     }
+    let plan = plan?;
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet);
     let mut recorder = Recorder::new(start);

@@ -23,8 +23,18 @@ use crate::report::solve::Rhs as RhsFacts;
 use crate::report::solve::{Facts, Files, Report};
 
 /// Runs the command together with the other processes. Only the first one writes anything.
-pub(super) fn run(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<Exit, Failure> {
-    let ended = solve(plan, processes, start);
+pub(super) fn run(
+    plan: Result<Plan, Failure>,
+    processes: &Arc<dyn Processes>,
+    start: Instant,
+) -> Result<Exit, Failure> {
+    // a place may be writable on one host alone
+    let plan = plan.and_then(|plan| check(&plan).map(|()| plan));
+    let told = plan.as_ref().map(|_| ()).map_err(|failure| Error::Usage(failure.to_string()));
+    let of_all = agreed(&**processes, told);
+    let plan = plan?;
+    of_all?;
+    let ended = solve(&plan, processes, start);
     // whoever waits for this process learns why it comes no more; what is wrong with the request or the input is found together
     if let Err(failure) = &ended
         && failure.exit() != Exit::Input
@@ -36,7 +46,6 @@ pub(super) fn run(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -
 }
 
 fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<Exit, Failure> {
-    check(plan)?;
     let is_first = processes.process() == 0;
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet || !is_first);
