@@ -3,17 +3,20 @@
 //! What waits tests and tests again, rather than block inside MPI: so it notices that another process has failed, and leaves its
 //! processor to others. What a failed process leaves unfinished keeps its memory for good, as MPI may still write there.
 
-use std::ffi::{c_char, c_int};
+mod calls;
+
+use std::ffi::c_int;
 use std::mem::{forget, take};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ::mpi::ffi;
 use ::mpi::ffi::{MPI_Comm, MPI_Request, MPI_Status};
 use ::mpi::raw::AsRaw;
 
+use self::calls::{checked, count_of, ended, is, largest_tag, length, lock, place, processors, status, test};
 use super::{Bytes, Processes};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -333,7 +336,7 @@ impl World {
     /// Starts to send. Callers keep the bytes until the request is done: with the receiver's, if it waits for that.
     fn start_send(&self, to: usize, tag: c_int, bytes: &[u8], waits_for_receiver: bool) -> Result<MPI_Request> {
         let send = if waits_for_receiver { ffi::MPI_Issend } else { ffi::MPI_Isend };
-        let length = c_int::try_from(bytes.len()).expect("messages are below 2 GiB");
+        let length = count_of(bytes.len())?;
         // SAFETY: a constant.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         // SAFETY: MPI reads the bytes until the request is done: callers keep them so long.
@@ -353,7 +356,7 @@ impl World {
 
     /// Starts to receive. Callers keep the memory until the request is done.
     fn start_receive(&self, from: usize, tag: c_int, into: &mut [u8]) -> Result<MPI_Request> {
-        let length = c_int::try_from(into.len()).expect("messages are below 2 GiB");
+        let length = count_of(into.len())?;
         // SAFETY: a constant.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         // SAFETY: MPI writes into the memory until the request is done: callers keep it so long.
@@ -375,7 +378,7 @@ impl World {
     fn gather_within(&self, Gathering { own, all, requests }: &mut Gathering) -> Result<()> {
         requests.clear();
         if self.count > MOST_BY_MESSAGES || own.len() > SMALL {
-            let length = c_int::try_from(own.len()).expect("less than 2³¹ numbers are gathered");
+            let length = count_of(own.len())?;
             // SAFETY: a constant.
             requests.push(Shared(unsafe { ffi::RSMPI_REQUEST_NULL }));
             // SAFETY: one array of that length, and one of that of all, which are kept until the request is done.
@@ -555,240 +558,5 @@ impl Drop for World {
     }
 }
 
-/// That MPI is over.
-fn ended() -> Error {
-    Error::Usage("MPI has ended, and can't be started again in this process".into())
-}
-
-/// The lock, whoever panicked with it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What such a question about MPI's state says.
-fn is(question: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
-    let mut answer = 0;
-    // SAFETY: these two may be asked at any time, and write a number.
-    unsafe { question(&raw mut answer) };
-    answer != 0
-}
-
-/// A call's error.
-fn checked(call: &'static str, code: c_int) -> Result<()> {
-    if code == ffi::MPI_SUCCESS as c_int {
-        return Ok(());
-    }
-    let mut text = [0_u8; ffi::MPI_MAX_ERROR_STRING as usize + 1];
-    let mut length = 0;
-    // SAFETY: as much memory as any text needs.
-    unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &raw mut length) };
-    let message = String::from_utf8_lossy(&text[..length as usize]).into_owned();
-    Err(Error::Mpi { call, message })
-}
-
-/// Room for a status.
-fn status() -> MPI_Status {
-    // SAFETY: it is made of numbers.
-    unsafe { std::mem::zeroed() }
-}
-
-/// What is known of a request if it is done; it is then taken as done by all others, too.
-fn test(request: &mut MPI_Request) -> Result<Option<MPI_Status>> {
-    let (mut done, mut status) = (0, status());
-    // SAFETY: a request of ours, or the null one, which is always done.
-    checked("MPI_Test", unsafe { ffi::MPI_Test(request, &raw mut done, &raw mut status) })?;
-    Ok((done != 0).then_some(status))
-}
-
-/// Bytes of a message.
-fn length(status: &MPI_Status) -> Result<usize> {
-    let mut length = 0;
-    // SAFETY: a status that MPI wrote.
-    checked("MPI_Get_count", unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut length) })?;
-    Ok(length as usize)
-}
-
-/// This process's number in a valid communicator, and how many there are.
-fn place(communicator: MPI_Comm) -> Result<[usize; 2]> {
-    let (mut rank, mut size) = (0, 0);
-    // SAFETY: the communicator is valid; MPI writes a number.
-    checked("MPI_Comm_rank", unsafe { ffi::MPI_Comm_rank(communicator, &raw mut rank) })?;
-    // SAFETY: as above.
-    checked("MPI_Comm_size", unsafe { ffi::MPI_Comm_size(communicator, &raw mut size) })?;
-    Ok([rank as usize, size as usize])
-}
-
-/// The largest tag in a valid communicator.
-fn largest_tag(communicator: MPI_Comm) -> Result<c_int> {
-    let (mut tag, mut found) = (null_mut::<c_int>(), 0);
-    // SAFETY: the communicator is valid; MPI writes where the number stands.
-    checked("MPI_Comm_get_attr", unsafe {
-        ffi::MPI_Comm_get_attr(communicator, ffi::MPI_TAG_UB as c_int, (&raw mut tag).cast(), &raw mut found)
-    })?;
-    // SAFETY: if it was found, it stands there.
-    Ok(if found == 0 { 0 } else { unsafe { *tag } })
-}
-
-/// Processors of the host, also those that this process doesn't run on: MPI gives each process its own.
-fn processors() -> usize {
-    #[cfg(unix)]
-    {
-        // SAFETY: it asks for a number.
-        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-        usize::try_from(online).unwrap_or(1)
-    }
-    #[cfg(not(unix))]
-    {
-        std::thread::available_parallelism().map_or(1, usize::from)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::ops::Range;
-    use std::process::{Command, Stdio};
-
-    use super::super::{any, exchange, gathered, largest, sum};
-    use super::*;
-
-    /// What this process is to do as one of a job.
-    const TASK: &str = "DECLIVE_MPI_TASK";
-
-    /// Whether the job has ended well, and what its processes have written; nothing if there is no `mpirun`.
-    fn job(count: usize, task: &str) -> Option<(bool, String)> {
-        let this = module_path!().split_once("::").unwrap().1;
-        let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or("mpirun".into()));
-        command.args(["-n", &count.to_string()]).arg(std::env::current_exe().unwrap());
-        command.args(["--exact", &format!("{this}::jobs"), "--nocapture"]).env(TASK, task);
-        for name in ["ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe"] {
-            command.env(format!("OMPI_{name}"), "1");
-        }
-        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().ok()?;
-        let end = Instant::now() + Duration::from_secs(60);
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > end {
-                child.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let output = child.wait_with_output().unwrap();
-        Some((output.status.success(), String::from_utf8(output.stdout).unwrap()))
-    }
-
-    #[test]
-    fn jobs() {
-        if let Ok(task) = std::env::var(TASK) {
-            let world = World::start().unwrap();
-            match &*task {
-                "collective" => collective(&world),
-                task => failing(&world, task),
-            }
-            return;
-        }
-        for count in [1, 2, 3, 8, 9] {
-            let Some((well, written)) = job(count, "collective") else {
-                eprintln!("not tested, as there is no mpirun");
-                return;
-            };
-            assert!(well && written.matches("all is well").count() == count, "{count} processes:\n{written}");
-        }
-        for (count, task) in [(2, "gather"), (3, "gather"), (9, "gather"), (2, "receive"), (3, "receive"), (3, "panic")]
-        {
-            let (well, written) = job(count, task).unwrap();
-            assert!(
-                !well && written.matches("told in time").count() == count - 1,
-                "{count} processes, {task}:\n{written}"
-            );
-        }
-    }
-
-    fn collective(world: &Arc<World>) {
-        assert!(Arc::ptr_eq(world, &World::start().unwrap()));
-        let (own, count) = (world.process(), world.count());
-        assert_eq!(world.on_host(), [own, count]);
-        let begin = Instant::now();
-        let rounds = if count > 2 { 20 } else { 20_000 };
-        for round in 0..rounds {
-            let mut all = vec![0; 4 * count];
-            world.gather(&[round, own as u64, 0, 1], &mut all).unwrap();
-            for (other, four) in all.chunks(4).enumerate() {
-                assert_eq!(four, [round, other as u64, 0, 1]);
-            }
-        }
-        let microseconds = begin.elapsed().as_secs_f64() / rounds as f64 * 1e6;
-        let mut all = vec![0; 1000 * count];
-        world.gather(&vec![own as u64; 1000], &mut all).unwrap();
-        assert!(all.iter().enumerate().all(|(index, number)| index / 1000 == *number as usize));
-        assert_eq!(sum(&**world, own as f64).unwrap(), (count * (count - 1) / 2) as f64);
-        assert_eq!(largest(&**world, -(own as f64)).unwrap(), 0.0);
-        assert!(any(&**world, own == 0).unwrap() && !any(&**world, false).unwrap());
-        for scale in [1, 100_000] {
-            let of_each =
-                |range: Range<usize>| range.map(|to| vec![(10 * own + to) as f64; scale * (to + own)]).collect();
-            let received = exchange::<f64>(&**world, of_each(0..count)).unwrap();
-            for (from, elements) in received.iter().enumerate() {
-                assert_eq!(*elements, vec![(10 * from + own) as f64; scale * (from + own)]);
-            }
-        }
-        // Several threads at once, each in a ring of its own.
-        std::thread::scope(|scope| {
-            for stream in [1, 2, 65_535] {
-                scope.spawn(move || {
-                    for round in 0..20_u32 {
-                        let len = if round % 5 == 0 { 100_000 } else { 10 };
-                        let number = |process: usize| round + 100 * process as u32 + stream;
-                        let elements: Arc<dyn crate::comm::HostMemory<u32>> = Arc::new(vec![number(own); len]);
-                        world.send((own + 1) % count, stream, Bytes::of(elements, 0..len)).unwrap();
-                        let mut received = vec![0_u32; len];
-                        let from = (own + count - 1) % count;
-                        world.receive(from, stream, bytemuck::cast_slice_mut(&mut received)).unwrap();
-                        assert_eq!(received, vec![number(from); len]);
-                    }
-                });
-            }
-        });
-        world.check().unwrap();
-        // Another's communicator.
-        let other = World::of(&::mpi::topology::SimpleCommunicator::world()).unwrap();
-        assert_eq!((other.local_rank(), other.local_count()), (own, count));
-        assert_eq!(gathered(&*other, own as u64).unwrap(), (0..count as u64).collect::<Vec<_>>());
-        drop(other);
-        gathered(&**world, 0).unwrap();
-        assert!(lock(&world.sending).len() <= 3);
-        println!("all is well with {own}: gathers in {microseconds:.2} µs");
-    }
-
-    /// The last process fails while others wait for it.
-    fn failing(world: &Arc<World>, task: &str) {
-        let last = world.count() - 1;
-        gathered(&**world, 0).unwrap();
-        let nap = Duration::from_millis(300);
-        let begin = Instant::now();
-        if world.process() == last {
-            std::thread::sleep(nap);
-            assert_ne!(task, "panic", "on purpose");
-            if task == "killed" {
-                Command::new("kill").args(["-9", &std::process::id().to_string()]).status().unwrap();
-            }
-            world.fail("the disk is full");
-            assert!(world.check().is_ok() && world.gather(&[0], &mut vec![0; last + 1]).is_err());
-            println!("others know after {:?}", begin.elapsed());
-            return;
-        }
-        let words = if task == "panic" { "it panicked" } else { "the disk is full" };
-        // What nobody ever receives.
-        let elements: Arc<dyn crate::comm::HostMemory<u8>> = Arc::new(vec![1; 20_000_000]);
-        world.send(last, 1, Bytes::of(elements, 0..20_000_000)).unwrap();
-        let wait = || match task {
-            "receive" => world.receive(last, 2, &mut vec![0; 1_000_000]),
-            _ => gathered(&**world, 0).map(drop),
-        };
-        let expected = format!("process {last} failed: {words}");
-        assert_eq!(wait().unwrap_err().to_string(), expected);
-        let took = begin.elapsed();
-        assert!(took < nap + Duration::from_secs(1), "{took:?}");
-        assert_eq!(wait().unwrap_err().to_string(), expected);
-        assert!(world.check().is_err());
-        println!("told in time: {took:?}");
-    }
-}
+mod tests;
