@@ -134,6 +134,10 @@ impl<T: Pod + Send + Sync> Communicator<T> for Among<T> {
         self.group.size()
     }
 
+    fn is_first_of_process(&self) -> bool {
+        Communicator::rank(&self.local) == 0
+    }
+
     fn sum(&self, values: &mut [f64]) -> Result<()> {
         let (all, words) = (self.all(values)?, values.len() + 1);
         for (k, value) in values.iter_mut().enumerate() {

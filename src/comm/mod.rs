@@ -58,6 +58,11 @@ pub trait Communicator<T>: Send {
     /// Number of ranks.
     fn size(&self) -> usize;
 
+    /// Whether this rank is the first one of its process, which speaks for it.
+    fn is_first_of_process(&self) -> bool {
+        self.rank() == 0
+    }
+
     /// Replaces each value by its sum over all ranks, added in the order of the ranks, so that every rank gets the same
     /// bits. At most [`MAX_SUMS`] values.
     ///

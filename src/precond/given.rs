@@ -33,20 +33,31 @@ impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> HostPreconditioner for F {
 
 /// It, and what the ranks exchange for it.
 pub(crate) struct Given {
-    m: Arc<dyn HostPreconditioner>,
-    /// The same, if it is a multigrid cycle.
-    levels: Option<Arc<Levels>>,
+    m: Kind,
     /// The order of the rows on the ranks, if it is not that given.
     order: Option<Permutation>,
     shared: Mutex<Shared>,
 }
 
-/// What all ranks have.
+enum Kind {
+    /// The caller's.
+    Function(Arc<dyn HostPreconditioner>),
+    /// A multigrid cycle.
+    Levels(Levels),
+}
+
+/// What the ranks of this process have.
 struct Shared {
     /// r, then z, in the order of the ranks.
     v: Vec<f64>,
     /// What their matrix is multiplied by: a power of two.
     factor: f64,
+}
+
+impl Shared {
+    fn of(n: usize) -> Mutex<Self> {
+        Mutex::new(Self { v: vec![0.0; n], factor: 1.0 })
+    }
 }
 
 impl fmt::Debug for Given {
@@ -58,23 +69,29 @@ impl fmt::Debug for Given {
 impl Given {
     /// For a system of `n` rows.
     pub(crate) fn new(m: Arc<dyn HostPreconditioner>, n: usize, order: Option<Permutation>) -> Self {
-        Self { m, levels: None, order, shared: Mutex::new(Shared { v: vec![0.0; n], factor: 1.0 }) }
+        Self { m: Kind::Function(m), order, shared: Shared::of(n) }
     }
 
     /// A multigrid cycle for a matrix in the order of the ranks.
     pub(crate) fn of_levels(levels: Levels) -> Self {
-        let (n, levels) = (levels.a.n_rows(), Arc::new(levels));
-        Self { levels: Some(Arc::clone(&levels)), ..Self::new(levels, n, None) }
+        let n = levels.a.n_rows();
+        Self { m: Kind::Levels(levels), order: None, shared: Shared::of(n) }
     }
 
     /// The levels, if it is a multigrid cycle.
     pub(crate) fn levels(&self) -> Option<&Levels> {
-        self.levels.as_deref()
+        match &self.m {
+            Kind::Levels(levels) => Some(levels),
+            Kind::Function(_) => None,
+        }
     }
 
     /// Makes the levels of a multigrid cycle on the host, if no device has; their numbers.
-    pub(crate) fn prepare(&self) -> Option<Hierarchy> {
-        self.levels.as_ref().map(|levels| levels.prepare())
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn prepare(&self) -> Result<Option<Hierarchy>> {
+        self.levels().map(Levels::prepare).transpose()
     }
 
     /// From now on the ranks' matrix is `factor` times A.
@@ -83,8 +100,11 @@ impl Given {
     }
 
     /// What the caller gave.
-    pub(crate) fn preconditioner(&self) -> Arc<dyn HostPreconditioner> {
-        Arc::clone(&self.m)
+    pub(crate) fn preconditioner(&self) -> Option<Arc<dyn HostPreconditioner>> {
+        match &self.m {
+            Kind::Function(m) => Some(Arc::clone(m)),
+            Kind::Levels(_) => None,
+        }
     }
 
     /// z = (factor M)⁻¹ r of a rank's rows; all ranks call this. 16 bytes a row to and from each, and what M takes.
@@ -100,25 +120,29 @@ impl Given {
     ) -> Result<()> {
         self.shared().v[rows.clone()].iter_mut().zip(r).for_each(|(to, r)| *to = r.to_f64());
         comm.sum(&mut [])?; // all of r is there
-        if comm.rank() == 0 {
-            self.apply_to_all(&mut self.shared());
+        if comm.is_first_of_process() {
+            self.apply_to_all(&mut self.shared())?;
         }
         comm.sum(&mut [])?; // and all of z
         self.shared().v[rows.clone()].iter().zip(z).for_each(|(from, z)| *z = T::from_f64(*from));
         Ok(())
     }
 
-    fn apply_to_all(&self, Shared { v, factor }: &mut Shared) {
+    fn apply_to_all(&self, Shared { v, factor }: &mut Shared) -> Result<()> {
         let mut z = vec![0.0; v.len()];
-        match &self.order {
-            Some(order) => {
+        match (&self.m, &self.order) {
+            (Kind::Levels(levels), _) => {
+                levels.apply(v, &mut z)?;
+                copy(&z, v);
+            }
+            (Kind::Function(m), Some(order)) => {
                 let mut r = vec![0.0; v.len()];
                 order.undo_into(v, &mut r);
-                self.m.apply(&r, &mut z);
+                m.apply(&r, &mut z);
                 copy(&order.apply(&z), v);
             }
-            None => {
-                self.m.apply(v, &mut z);
+            (Kind::Function(m), None) => {
+                m.apply(v, &mut z);
                 copy(&z, v);
             }
         }
@@ -126,6 +150,7 @@ impl Given {
             let unit = factor.recip();
             v.par_iter_mut().with_min_len(1 << 14).for_each(|z| *z *= unit);
         }
+        Ok(())
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

@@ -451,6 +451,9 @@ impl Plan<'_> {
         let none = (None, Duration::ZERO);
         let Some((given, rows)) = &self.given else { return Ok(none) };
         let Some(levels) = given.levels() else { return Ok(none) };
+        if levels.share.is_some() && self.board.is_none() {
+            return Ok(none);
+        }
         let own = (rows.start, rows.len());
         let among = self.board.map(|board| Among { board, own, plan: halo, most: SHARED_LEVEL });
         if among.is_none() && rows.len() < levels.a.n_rows() {

@@ -246,7 +246,10 @@ impl Whole {
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
-        Ok(Given::of_levels(Levels::new(Csr::clone(rows), self.near_null(rows))?))
+        Ok(Given::of_levels(match &self.share {
+            Some(share) => Levels::among(share, Csr::clone(rows)),
+            None => Levels::new(Csr::clone(rows), self.near_null(rows))?,
+        }))
     }
 
     /// The matrix before it is put in another order.
@@ -282,6 +285,24 @@ impl Whole {
     /// A failed process.
     pub(crate) fn sum(&self, own: f64) -> Result<f64> {
         self.share.as_ref().map_or(Ok(own), |share| processes::sum(&*share.processes, own))
+    }
+
+    /// Whether it is so on all processes.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn all(&self, own: bool) -> Result<bool> {
+        self.share.as_ref().map_or(Ok(own), |share| any(&*share.processes, !own).map(|not| !not))
+    }
+
+    /// The largest number of iterations that any process has, if all have one.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn slowest(&self, own: Option<u64>) -> Result<Option<u64>> {
+        let Some(share) = &self.share else { return Ok(own) };
+        let of_all = gathered(&*share.processes, own.unwrap_or(0))?;
+        Ok(if of_all.contains(&0) { None } else { of_all.into_iter().max() })
     }
 
     /// Rows of the whole system, of all processes.

@@ -16,7 +16,8 @@ pub(crate) fn for_multigrid(whole: &Whole, rows: &Csr, placement: Placement) -> 
     let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
     let is_next = whole.setup.precond == Precond::Amg && whole.setup.applies_given();
     let is_open = whole.setup.devices == Choice::Auto && whole.setup.shares.is_none();
-    if devices.len() == 1 || !is_next || !is_open || !devices.iter().all(is_gpu) {
+    // several processes have theirs already
+    if whole.share.is_some() || devices.len() == 1 || !is_next || !is_open || !devices.iter().all(is_gpu) {
         return (placement, Vec::new());
     }
     let mut count = (rows.nnz() / ENTRIES).clamp(1, devices.len());

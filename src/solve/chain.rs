@@ -156,11 +156,11 @@ impl Chain {
         Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, usual: None, why }))
     }
 
-    /// Those that several processes can have: no factors, and nothing that needs all of the matrix.
+    /// Those that several processes can have: no factors, and nothing that needs all of the matrix in one place.
     pub(super) fn among_processes(mut self) -> Self {
         let is_possible = |one: &Candidate| !one.method.factorises() && one.precond != Precond::Transversal;
         self.left.retain(is_possible);
-        Self { if_singular: None, if_slow: None, ..self }
+        Self { if_singular: None, ..self }
     }
 
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on

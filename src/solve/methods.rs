@@ -37,11 +37,11 @@ impl Solver {
         let (first, failed) = (self.candidate(), self.failures.len());
         let mut attempt = Attempt::begun(first, self.times.precond, statistics);
         let mut best: Option<(Vec<f64>, Residual)> = None;
-        if patience::are_processors(self.ranks()) {
+        if self.whole.all(patience::are_processors(self.ranks()))? {
             self.chain.set_if_trial_fails(Precond::Fsai); // the host makes it: a GPU had better not wait for that
         }
         loop {
-            let patience = self.patience();
+            let patience = self.patience()?;
             let Self { whole, null_space, ranks, failures, .. } = self;
             let answer = if whole.setup.method.factorises() {
                 self.by_factors(b, x, (stop, control, started), statistics)?
@@ -91,14 +91,17 @@ impl Solver {
     }
 
     /// Iterations after which it is looked whether something else had better go on, if anything may.
-    fn patience(&self) -> Option<u64> {
-        match self.chain.may_be_slow() {
-            [true, _] if self.null_space.is_none() => patience::of(&self.whole.setup, self.ranks()),
+    fn patience(&self) -> Result<Option<u64>> {
+        let remembered = || self.remembered.as_ref()?.others.first().map(|took| took.iterations);
+        Ok(match self.chain.may_be_slow() {
+            [true, _] if self.null_space.is_none() => {
+                self.whole.slowest(patience::of(&self.whole.setup, self.ranks()))?
+            }
             [_, true] if self.precond() == Precond::Amg => Some(patience::OF_TRIAL),
             // for something of which it is known what it takes
-            [_, true] => self.remembered.as_ref()?.others.first().map(|took| took.iterations),
+            [_, true] => remembered(),
             _ => None,
-        }
+        })
     }
 
     /// What is said of an answer, where factors may have shown before that the matrix is singular: the least residual is no solution then.
@@ -227,7 +230,7 @@ impl Solver {
         self.ranks.left_out = left_out;
         statistics.keep_ranks(self.ranks.placement.devices.len());
         if to.precond == Precond::Amg {
-            self.hierarchy = self.whole.given.as_ref().and_then(|given| given.prepare());
+            self.hierarchy = self.whole.given.as_ref().map_or(Ok(None), |given| given.prepare())?;
         }
         statistics.switched(from, to, why, start.elapsed());
         Ok(())

@@ -282,7 +282,7 @@ impl Solver {
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, rows, placement, &mut failures, cancel)?;
         let making = stage("precond");
-        let hierarchy = whole.given.as_ref().and_then(|given| given.prepare());
+        let hierarchy = whole.given.as_ref().map_or(Ok(None), |given| given.prepare())?;
         let precond = of_transversal + ranks.times.precond + making.end();
         let tune = ranks.times.tune + forecast.time;
         let prepare = prepare + ranks.times.prepare;
@@ -575,7 +575,7 @@ pub(super) fn setup_for_given(setup: &Setup) -> Result<Setup> {
 ///
 /// # Errors
 /// [`Error::Usage`].
-fn check_levels(is_symmetric: bool, obstacle: Option<Indefinite>, setup: &Setup) -> Result<()> {
+pub(super) fn check_levels(is_symmetric: bool, obstacle: Option<Indefinite>, setup: &Setup) -> Result<()> {
     let why = match obstacle {
         _ if !is_symmetric => "the matrix is not symmetric".into(),
         Some(obstacle) if !setup.method.needs_definite() => obstacle.to_string(),

@@ -8,7 +8,7 @@ use super::chain::{Chain, Known, check_precond};
 use super::facts::{check, matrix_factor};
 use super::outcome::Outcome;
 use super::recovery;
-use super::session::{Solver, check_tolerances, check_vector};
+use super::session::{Solver, check_levels, check_tolerances, check_vector};
 use super::statistics::{Answer, Statistics};
 use crate::comm::Processes;
 use crate::comm::processes::{agreed, any, gathered};
@@ -43,7 +43,7 @@ impl SharedSolver {
     ///
     /// # Errors
     /// As [`Solver::new`], the same on all processes; [`Error::Usage`] for what several processes can't have: methods that factorise or
-    /// minimise, [`Precond::Amg`] and [`Precond::Transversal`].
+    /// minimise, and [`Precond::Transversal`].
     pub fn new(processes: Arc<dyn Processes>, rows: Rows, setup: &Setup) -> Result<Self> {
         let (start, asked) = (Instant::now(), setup);
         let listing = stage("list");
@@ -73,6 +73,12 @@ impl SharedSolver {
         (whole.is_symmetric, whole.has_even_diagonal) = (is_symmetric, stats.diagonal.uneven.is_none());
         whole.setup.is_complex = false;
         whole.share = Some(Arc::clone(&share));
+        if whole.setup.applies_given() {
+            agreed(&*processes, check_levels(is_symmetric, obstacle, &setup))?;
+            if obstacle.is_none() {
+                whole.given = Some(Arc::new(agreed(&*processes, whole.levels(&a))?));
+            }
+        }
         let Selection { ranks: devices, rejected, note, .. } = selection;
         let source = if asked.shares.is_some() { ShareSource::ByHand } else { ShareSource::Even };
         let first = share.own.start;
@@ -83,7 +89,11 @@ impl SharedSolver {
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, a, Placement { devices, rows, source }, &mut failures, None);
         let ranks = ranks.inspect_err(|error| tell(&*processes, error))?;
-        let times = SetupTimes { prepare: prepare + ranks.times.prepare, ..ranks.times };
+        let making = stage("precond");
+        let hierarchy = whole.given.as_ref().map_or(Ok(None), |given| given.prepare());
+        let hierarchy = hierarchy.inspect_err(|error| tell(&*processes, error))?;
+        let precond = ranks.times.precond + making.end();
+        let times = SetupTimes { prepare: prepare + ranks.times.prepare, precond, ..ranks.times };
         let reordering = Reordering { cause: Cause::KeepAsked, given: None, rcm: None, time: Duration::ZERO };
         let solver = Solver {
             asked: asked.clone(),
@@ -101,7 +111,7 @@ impl SharedSolver {
             chain,
             remembered: None,
             memory: None,
-            hierarchy: None,
+            hierarchy,
             factorised: None,
             dense: None,
             shortage: None,
@@ -245,8 +255,11 @@ fn check_setup(setup: &Setup) -> Result<()> {
     if method.factorises() || method.minimises() {
         return cannot(format!("method = {method}"), "cg, minres, bicgstab, idr or gmres, or one process");
     }
-    if matches!(precond, Precond::Amg | Precond::Transversal) {
-        return cannot(format!("precond = {precond}"), "jacobi, block-jacobi, fsai, ilu0 or chebyshev, or one process");
+    if *precond == Precond::Transversal {
+        return cannot(
+            format!("precond = {precond}"),
+            "jacobi, block-jacobi, fsai, ilu0, amg or chebyshev, or one process",
+        );
     }
     if setup.reorder == Reorder::Rcm {
         return cannot("reorder = rcm".into(), "none");

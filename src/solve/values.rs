@@ -56,7 +56,8 @@ impl Solver {
             // an error comes again, if it is not of a device that others stand in for
             let _kept_open = self.ranks.close_for_others();
             (self.factorised, self.obstacle) = (None, None); // of the former values
-            let given = self.whole.given.as_ref().filter(|_| self.asked.has_given).map(|given| given.preconditioner());
+            let given =
+                self.whole.given.as_ref().filter(|_| self.asked.has_given).and_then(|given| given.preconditioner());
             *self = Self::open(Arc::clone(&self.whole.a), &self.asked.clone(), None, given)?;
         }
         self.memory = None; // values that change are hardly met again

@@ -68,7 +68,7 @@ fn sizes(roots: &[u32]) -> Vec<u32> {
 /// The root of the aggregate that a row is coupled to most strongly: the smaller one of equals, or the first.
 fn strongest(a: &Sparse, strength: &Strength, roots: &[u32], sizes: &[u32], i: usize) -> Option<u32> {
     let mut sums: Vec<(u32, f32)> = Vec::new();
-    for (j, v) in a.rows().row(i).filter(|&(j, v)| strength.is_strong(i, j, v) && roots[j] < FREE) {
+    for (j, v) in a.rows().row(i).filter(|&(j, v)| j < roots.len() && strength.is_strong(i, j, v) && roots[j] < FREE) {
         match sums.iter().position(|(root, _)| *root == roots[j]) {
             Some(k) => sums[k].1 += v.abs(),
             None if sums.len() < MOST_CHOICES => sums.push((roots[j], v.abs())),

@@ -3,8 +3,10 @@
 use rayon::prelude::*;
 
 use super::dense::Dense;
+use super::exchanged::Exchanged;
 use super::smoother::Step;
 use super::sparse::{BLOCK, Rows, Sparse};
+use crate::error::Result;
 
 /// A level that has one below it.
 #[derive(Debug)]
@@ -27,57 +29,87 @@ pub(super) enum Coarsest {
 }
 
 /// Vectors of a level.
-#[derive(Debug, Clone)]
 pub(super) struct Vectors {
+    /// Rows that this process has.
+    n: usize,
     pub(super) b: Vec<f32>,
     pub(super) x: Vec<f32>,
     r: Vec<f32>,
+    pub(super) exchanged: Exchanged,
 }
 
 impl Vectors {
-    /// For so many rows.
-    pub(super) fn new(n: usize) -> Self {
-        let [b, x, r] = [(); 3].map(|()| vec![0.0; n]);
-        Self { b, x, r }
+    /// For a level of which the process has `n` rows, and elements of others.
+    pub(super) fn new(n: usize, exchanged: Exchanged) -> Self {
+        let len = n + exchanged.halo();
+        let [b, x, r] = [(); 3].map(|()| vec![0.0; len]);
+        Self { n, b, x, r, exchanged }
+    }
+
+    /// Sets the elements of b that this process makes, and brings the others that it needs.
+    pub(super) fn set_b(&mut self, element: impl Fn(usize) -> f32 + Sync + Send) -> Result<()> {
+        let own = self.exchanged.own(self.n);
+        by_blocks(&mut self.b[own], |i, b| *b = element(i));
+        self.exchanged.gather(&mut self.b)
+    }
+
+    /// The elements of x in the rows whose b this process makes.
+    pub(super) fn own_x(&self) -> &[f32] {
+        &self.x[self.exchanged.own(self.n)]
+    }
+
+    /// r = b − A x.
+    fn residual(&mut self, a: &Sparse) -> Result<()> {
+        let (rows, Self { n, b, x, r, exchanged }) = (a.rows(), self);
+        exchanged.fill(x)?;
+        by_blocks(&mut r[..*n], |i, r| *r = b[i] - rows.times(i, x));
+        Ok(())
+    }
+
+    /// Smooths from x = 0.
+    fn smooth_from_zero(&mut self, a: &Sparse, steps: &[Step; 2]) -> Result<()> {
+        let (rows, Self { n, b, x, exchanged, .. }) = (a.rows(), self);
+        exchanged.fill(b)?;
+        by_blocks(&mut x[..*n], |i, x| *x = polynomial(rows, steps, b, i));
+        Ok(())
+    }
+
+    /// Smooths from the x that is there.
+    fn smooth(&mut self, a: &Sparse, steps: &[Step; 2]) -> Result<()> {
+        self.residual(a)?;
+        let (rows, Self { n, x, r, exchanged, .. }) = (a.rows(), self);
+        exchanged.fill(r)?;
+        by_blocks(&mut x[..*n], |i, x| *x += polynomial(rows, steps, r, i));
+        Ok(())
     }
 }
 
 /// x = M⁻¹ b of the first of these levels.
-pub(super) fn cycle(levels: &[Level], coarsest: &Coarsest, vectors: &mut [Vectors]) {
-    let [own, below @ ..] = vectors else { return };
-    let Some((level, rest)) = levels.split_first() else {
+///
+/// # Errors
+/// A failed process.
+pub(super) fn cycle(levels: &[Level], coarsest: &Coarsest, vectors: &mut [Vectors]) -> Result<()> {
+    let [own, below @ ..] = vectors else { return Ok(()) };
+    let Some((Level { a, steps, p, restriction }, rest)) = levels.split_first() else {
         match coarsest {
             Coarsest::Exact(dense) => dense.solve(&own.b, &mut own.x),
-            Coarsest::Smoothed(a, steps) => smooth_from_zero(a, steps, own),
+            Coarsest::Smoothed(a, steps) => own.smooth_from_zero(a, steps)?,
         }
-        return;
+        return Ok(());
     };
-    smooth_from_zero(&level.a, &level.steps, own);
-    let Vectors { b, x, r, .. } = own;
-    residual(&level.a, b, x, r);
+    own.smooth_from_zero(a, steps)?;
+    own.residual(a)?;
     if let [next, ..] = below {
-        let (restriction, r) = (level.restriction.rows(), &own.r);
-        by_blocks(&mut next.b, |i, b| *b = restriction.times(i, r));
-        cycle(rest, coarsest, below);
+        own.exchanged.fill(&mut own.r)?;
+        next.set_b(|i| restriction.rows().times(i, &own.r))?;
+        cycle(rest, coarsest, below)?;
     }
     if let [next, ..] = below {
-        let (p, e) = (level.p.rows(), &next.x);
-        by_blocks(&mut own.x, |i, x| *x += p.times(i, e));
+        next.exchanged.fill(&mut next.x)?;
+        let (p, e) = (p.rows(), &next.x);
+        by_blocks(&mut own.x[..own.n], |i, x| *x += p.times(i, e));
     }
-    smooth(&level.a, &level.steps, own);
-}
-
-/// Smooths from x = 0.
-fn smooth_from_zero(a: &Sparse, steps: &[Step; 2], v: &mut Vectors) {
-    let (rows, Vectors { b, x, .. }) = (a.rows(), v);
-    by_blocks(x, |i, x| *x = polynomial(rows, steps, b, i));
-}
-
-/// Smooths from the x that is there.
-fn smooth(a: &Sparse, steps: &[Step; 2], v: &mut Vectors) {
-    let (rows, Vectors { b, x, r }) = (a.rows(), v);
-    residual(a, b, x, r);
-    by_blocks(x, |i, x| *x += polynomial(rows, steps, r, i));
+    own.smooth(a, steps)
 }
 
 /// Element i of q(A) r, the sum of two weighted steps from 0: d₁ = c₁ r, d₂ = k d₁ + c₂ (r − A d₁).
@@ -86,12 +118,6 @@ fn polynomial(a: Rows<'_>, [first, second]: &[Step; 2], r: &[f32], i: usize) -> 
     let of_first = first.add * r[i];
     let of_second = second.keep * of_first + second.add * (r[i] - first.add * a.times(i, r));
     first.weight * of_first + second.weight * of_second
-}
-
-/// r = b − A x.
-fn residual(a: &Sparse, b: &[f32], x: &[f32], r: &mut [f32]) {
-    let rows = a.rows();
-    by_blocks(r, |i, r| *r = b[i] - rows.times(i, x));
 }
 
 /// Sets the elements of a vector, by all threads.

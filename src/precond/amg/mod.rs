@@ -1,5 +1,6 @@
 //! Smoothed aggregation multigrid for symmetric positive definite matrices (Vaněk, Mandel and Brezina 1996, doi 10.1007/BF02238511), on
-//! the host, by all threads. A GPU makes [the same levels](on_device) and applies them; several share large ones.
+//! the host, by all threads. Several processes [share](among) large levels. A GPU makes [the same levels](on_device) and applies them; several share
+//! large ones, too.
 //!
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
 //! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
@@ -8,8 +9,10 @@
 //! Matrices and vectors are in single precision. All is the same for any number of threads.
 
 mod aggregate;
+mod among;
 mod cycle;
 mod dense;
+mod exchanged;
 mod independent;
 pub(crate) mod levels;
 mod nodes;
@@ -22,7 +25,7 @@ mod strength;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -31,14 +34,17 @@ use serde::Serialize;
 use self::aggregate::Aggregates;
 use self::cycle::{Coarsest, Level, Vectors, cycle};
 use self::dense::Dense;
+use self::exchanged::Exchanged;
 use self::nodes::{Bases, Modes};
 use self::product::{product, product_of_blocks};
 use self::prolongation::Tentative;
-use self::smoother::{OnHost, bounds, largest_eigenvalue, steps};
+use self::smoother::{OnHost, Step, bounds, largest_eigenvalue, steps};
 use self::sparse::{BLOCK, Sparse};
 use self::strength::{Strength, par_rows};
-use super::given::HostPreconditioner;
 use super::near_null::NearNull;
+use crate::comm::{Processes, processes};
+use crate::distributed::share::Share;
+use crate::error::Result;
 use crate::matrix::Csr;
 use crate::timing::in_seconds;
 
@@ -96,10 +102,13 @@ impl Hierarchy {
 }
 
 /// M⁻¹ is a cycle.
-#[derive(Debug)]
 pub(crate) struct Amg {
-    /// d^(−½) of A's diagonal d.
+    /// d^(−½) of A's diagonal d, of this process's rows,
     scale: Vec<f64>,
+    /// and where these begin in vectors of the system.
+    first: usize,
+    /// The processes that have made it together, if there are several.
+    processes: Option<Arc<dyn Processes>>,
     levels: Vec<Level>,
     coarsest: Coarsest,
     vectors: Mutex<Vec<Vectors>>,
@@ -109,39 +118,104 @@ pub(crate) struct Amg {
 impl Amg {
     /// Of a symmetric matrix whose diagonal is positive, and which is made of full blocks where nodes have several unknowns.
     pub(crate) fn of(a: &Csr, near_null: &NearNull) -> Self {
-        let start = Instant::now();
+        let mut descent = Descent::new();
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
-        let (mut matrix, mut modes) = (scaled(a, &scale), first_modes(near_null, &diagonal));
-        let (mut levels, mut infos, mut began) = (Vec::new(), Vec::new(), start);
-        let coarsest = loop {
-            let (rows, nnz, time) = (matrix.n_rows(), matrix.nnz(), began.elapsed());
-            infos.push(LevelInfo { rows, nnz, time });
-            log::info!("level {} of multigrid: {rows} rows, {nnz} entries, {time:?}", infos.len());
-            began = Instant::now();
-            if matrix.n_rows() <= FEW_ROWS {
-                break Coarsest::Exact(Dense::of(&matrix));
-            }
-            let bounds = if modes.is_positive { bounds(&matrix, &modes.values) } else { [f32::INFINITY; 2] };
-            let Ok(largest) = largest_eigenvalue(bounds, &mut OnHost::new(&matrix));
-            let steps = steps(largest);
-            if infos.len() == MOST_LEVELS {
-                break Coarsest::Smoothed(matrix, steps);
-            }
-            let Some((p, restriction, next, next_modes)) = coarser(&matrix, &modes, largest) else {
-                break Coarsest::Smoothed(matrix, steps);
-            };
-            levels.push(Level { a: std::mem::replace(&mut matrix, next), steps, p, restriction });
-            modes = next_modes;
-        };
-        let vectors = infos.iter().map(|info| Vectors::new(info.rows)).collect();
-        let hierarchy = Hierarchy::of(infos, start.elapsed());
-        Self { scale, levels, coarsest, vectors: Mutex::new(vectors), hierarchy }
+        let (matrix, modes) = (scaled(a, &scale), first_modes(near_null, &diagonal));
+        let coarsest = descent.descend(matrix, modes, Exchanged::Nothing);
+        descent.ended(coarsest, scale, None)
     }
 
     /// Its numbers.
     pub(crate) fn hierarchy(&self) -> &Hierarchy {
         &self.hierarchy
+    }
+
+    /// z = M⁻¹ r of the whole system, or the own rows of these vectors. Collective if several processes have made it.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn apply(&self, r: &[f64], z: &mut [f64]) -> Result<()> {
+        let Self { scale, first, processes, levels, coarsest, vectors, .. } = self;
+        let mut vectors = vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = *first..*first + scale.len();
+        let (r, z) = (&r[own.clone()], &mut z[own]);
+        // a power of two keeps all in the range of single precision
+        let element = |i: usize| r[i] * scale[i];
+        let largest =
+            (0..r.len()).into_par_iter().with_min_len(BLOCK).map(|i| element(i).abs()).reduce(|| 0.0, f64::max);
+        let largest = processes.as_ref().map_or(Ok(largest), |processes| processes::largest(&**processes, largest))?;
+        let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
+        let of_unit = unit.recip();
+        vectors[0].set_b(|i| (of_unit * element(i)) as f32)?;
+        cycle(levels, coarsest, &mut vectors)?;
+        let x = vectors[0].own_x();
+        z.par_iter_mut().with_min_len(BLOCK).enumerate().for_each(|(i, z)| *z = unit * f64::from(x[i]) * scale[i]);
+        Ok(())
+    }
+}
+
+/// The way down.
+struct Descent {
+    infos: Vec<LevelInfo>,
+    levels: Vec<Level>,
+    vectors: Vec<Vectors>,
+    start: Instant,
+    /// When the level that comes next was begun.
+    began: Instant,
+}
+
+impl Descent {
+    fn new() -> Self {
+        let start = Instant::now();
+        Self { infos: Vec::new(), levels: Vec::new(), vectors: Vec::new(), start, began: start }
+    }
+
+    /// Takes note of a level.
+    fn note(&mut self, rows: usize, nnz: usize) {
+        let time = self.began.elapsed();
+        self.infos.push(LevelInfo { rows, nnz, time });
+        log::info!("level {} of multigrid: {rows} rows, {nnz} entries, {time:?}", self.infos.len());
+        self.began = Instant::now();
+    }
+
+    /// Has a level that has one below it.
+    fn add(&mut self, level: Level, exchanged: Exchanged) {
+        self.vectors.push(Vectors::new(level.a.n_rows(), exchanged));
+        self.levels.push(level);
+    }
+
+    /// The last level, which the smoother ends.
+    fn last(&mut self, a: Sparse, steps: [Step; 2], exchanged: Exchanged) -> Coarsest {
+        self.vectors.push(Vectors::new(a.n_rows(), exchanged));
+        Coarsest::Smoothed(a, steps)
+    }
+
+    /// Goes down from a level that this process has all of to the last.
+    fn descend(&mut self, mut matrix: Sparse, mut modes: Modes, mut exchanged: Exchanged) -> Coarsest {
+        loop {
+            self.note(matrix.n_rows(), matrix.nnz());
+            if matrix.n_rows() <= FEW_ROWS {
+                self.vectors.push(Vectors::new(matrix.n_rows(), exchanged));
+                return Coarsest::Exact(Dense::of(&matrix));
+            }
+            let bounds = if modes.is_positive { bounds(&matrix, &modes.values) } else { [f32::INFINITY; 2] };
+            let Ok(largest) = largest_eigenvalue(bounds, &mut OnHost::new(&matrix));
+            let steps = steps(largest);
+            let next = if self.infos.len() == MOST_LEVELS { None } else { coarser(&matrix, &modes, largest) };
+            let Some((p, restriction, next, next_modes)) = next else { return self.last(matrix, steps, exchanged) };
+            let a = std::mem::replace(&mut matrix, next);
+            self.add(Level { a, steps, p, restriction }, exchanged);
+            (modes, exchanged) = (next_modes, Exchanged::Nothing);
+        }
+    }
+
+    /// The cycle, of these processes or of one.
+    fn ended(self, coarsest: Coarsest, scale: Vec<f64>, share: Option<&Share>) -> Amg {
+        let Self { infos, levels, vectors, start, .. } = self;
+        let (first, processes) = share.map_or((0, None), |share| (share.own.start, Some(Arc::clone(&share.processes))));
+        let hierarchy = Hierarchy::of(infos, start.elapsed());
+        Amg { scale, first, processes, levels, coarsest, vectors: Mutex::new(vectors), hierarchy }
     }
 }
 
@@ -217,7 +291,7 @@ fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, S
         let tentative = Tentative::new(&aggregates, b);
         levels = galerkin(tentative.smoothed(a, &strength, b));
         if is_dense(&levels.2) {
-            levels = galerkin(tentative.matrix());
+            levels = galerkin(tentative.matrix(a.n_rows()));
         }
         next_modes = Modes::new(1, 1, tentative.b);
     } else {
@@ -233,13 +307,24 @@ fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, S
         next_modes = bases.next;
     }
     let (mut p, mut restriction, mut next) = levels;
-    // scaled so that the diagonal is 1; what the null space has is left out
+    let factors = level_factors(&restriction, &next);
+    scale_levels([&mut p, &mut restriction, &mut next], &factors);
+    next_modes.scale(&factors);
+    Some((p, restriction, next, next_modes))
+}
+
+/// What the rows of the next level are multiplied by, and its columns, so that its diagonal is 1. What the null space has is left out.
+fn level_factors(restriction: &Sparse, next: &Sparse) -> Vec<f32> {
     let (rows, columns) = (next.rows(), restriction.rows());
-    let factors = par_rows(next.n_rows(), |i| {
+    par_rows(next.n_rows(), |i| {
         let diagonal = rows.row(i).find(|&(j, _)| j == i).map_or(0.0, |(_, v)| v);
         let length = columns.row(i).map(|(_, v)| v * v).sum::<f32>();
         if diagonal > NULL * length { diagonal.sqrt().recip() } else { 0.0 }
-    });
+    })
+}
+
+/// Multiplies the columns of P, the rows of its transpose, and both of the next matrix.
+fn scale_levels([p, restriction, next]: [&mut Sparse; 3], factors: &[f32]) {
     let factor = |j: u32| factors[j as usize];
     p.change(|_, columns, values| values.iter_mut().zip(columns).for_each(|(v, &j)| *v *= factor(j)));
     restriction.change(|i, _, values| values.iter_mut().for_each(|v| *v *= factors[i]));
@@ -248,28 +333,4 @@ fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, S
             *value = if i == j as usize { 1.0 } else { *value * (factors[i] * factor(j)) };
         }
     });
-    next_modes.scale(&factors);
-    Some((p, restriction, next, next_modes))
-}
-
-impl HostPreconditioner for Amg {
-    fn apply(&self, r: &[f64], z: &mut [f64]) {
-        let Self { scale, levels, coarsest, vectors, .. } = self;
-        let mut vectors = vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        // a power of two keeps all in the range of single precision
-        let element = |i: usize| r[i] * scale[i];
-        let largest =
-            (0..r.len()).into_par_iter().with_min_len(BLOCK).map(|i| element(i).abs()).reduce(|| 0.0, f64::max);
-        let unit = if largest.is_normal() { largest.log2().floor().exp2() } else { 1.0 };
-        let of_unit = unit.recip();
-        vectors[0]
-            .b
-            .par_iter_mut()
-            .with_min_len(BLOCK)
-            .enumerate()
-            .for_each(|(i, b)| *b = (of_unit * element(i)) as f32);
-        cycle(levels, coarsest, &mut vectors);
-        let x = &vectors[0].x;
-        z.par_iter_mut().with_min_len(BLOCK).enumerate().for_each(|(i, z)| *z = unit * f64::from(x[i]) * scale[i]);
-    }
 }

@@ -185,7 +185,7 @@ impl<T: Real> DeviceCycle<T> {
                 (scales, made, Some(hierarchy))
             }
             None => {
-                let amg = levels.on_host();
+                let amg = levels.on_host()?;
                 let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);
                 let [enter, leave] = multiples(largest, factor).map(|times| {
                     let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(times * scale)).collect();

@@ -21,7 +21,7 @@ const MOST_ENTRIES: usize = 12;
 pub(super) struct Tentative<'a> {
     aggregates: &'a Aggregates,
     /// The entry of each row, or 0.
-    values: Vec<f32>,
+    pub(super) values: Vec<f32>,
     pub(super) b: Vec<f32>,
 }
 
@@ -40,11 +40,16 @@ impl<'a> Tentative<'a> {
         Self { aggregates, values: par_rows(b.len(), value), b: coarse }
     }
 
-    /// It as a matrix.
-    pub(super) fn matrix(&self) -> Sparse {
+    /// The same with the rows of others that are in `aggregates`, which have these entries behind the own ones.
+    pub(super) fn among<'b>(self, aggregates: &'b Aggregates, values: Vec<f32>) -> Tentative<'b> {
+        Tentative { aggregates, values, b: self.b }
+    }
+
+    /// Its first rows as a matrix.
+    pub(super) fn matrix(&self, n_rows: usize) -> Sparse {
         let Aggregates { of, count } = self.aggregates;
         Sparse::by_blocks(
-            (of.len(), *count),
+            (n_rows, *count),
             || (),
             |range, (), block| {
                 for i in range {
@@ -62,7 +67,7 @@ impl<'a> Tentative<'a> {
         let Aggregates { of, count } = self.aggregates;
         let rows = a.rows();
         Sparse::by_blocks(
-            (of.len(), *count),
+            (a.n_rows(), *count),
             || Accumulator::new(*count),
             |range, sums, block| {
                 for i in range {

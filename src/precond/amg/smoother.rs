@@ -3,8 +3,11 @@
 
 use std::convert::Infallible;
 
+use super::exchanged::Halo;
 use super::sparse::Sparse;
 use super::strength::par_rows;
+use crate::comm::processes;
+use crate::error::Error;
 
 /// Products with the matrix to estimate its largest eigenvalue.
 const PRODUCTS: usize = 8;
@@ -112,7 +115,7 @@ impl Lanczos for OnHost<'_> {
     }
 
     fn begin(&mut self) -> Result<f64, Infallible> {
-        self.w = par_rows(self.n(), random);
+        self.w = par_rows(self.n(), |i| random(i as u64));
         Ok(dot(&self.w, &self.w))
     }
 
@@ -136,13 +139,58 @@ impl Lanczos for OnHost<'_> {
     }
 }
 
+/// The process for a matrix whose rows processes share: this one has those from `first` on.
+pub(super) struct OnProcesses<'a> {
+    own: OnHost<'a>,
+    first: u64,
+    halo: &'a Halo,
+}
+
+impl<'a> OnProcesses<'a> {
+    pub(super) fn new(a: &'a Sparse, first: u64, halo: &'a Halo) -> Self {
+        Self { own: OnHost::new(a), first, halo }
+    }
+
+    fn of_all(&self, Ok(own): Result<f64, Infallible>) -> Result<f64, Error> {
+        processes::sum(&*self.halo.processes, own)
+    }
+}
+
+impl Lanczos for OnProcesses<'_> {
+    type Error = Error;
+
+    fn n(&self) -> usize {
+        usize::MAX // all take the same steps, whatever they have
+    }
+
+    fn begin(&mut self) -> Result<f64, Error> {
+        self.own.w = par_rows(self.own.n(), |i| random(self.first + i as u64));
+        self.of_all(Ok(dot(&self.own.w, &self.own.w)))
+    }
+
+    fn advance(&mut self, factor: f32) -> Result<(), Error> {
+        let Ok(()) = self.own.advance(factor);
+        self.halo.extend(&mut self.own.v)
+    }
+
+    fn product(&mut self, beta: f32) -> Result<f64, Error> {
+        let own = self.own.product(beta);
+        self.of_all(own)
+    }
+
+    fn remove(&mut self, alpha: f32) -> Result<f64, Error> {
+        let own = self.own.remove(alpha);
+        self.of_all(own)
+    }
+}
+
 fn dot(x: &[f32], y: &[f32]) -> f64 {
     x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
 }
 
 /// A number from −1 to 1 for a row.
-fn random(row: usize) -> f32 {
-    let mut x = (row as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+fn random(row: u64) -> f32 {
+    let mut x = row.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^= x >> 32;
     x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^= x >> 32;

@@ -114,6 +114,32 @@ impl Sparse {
         Self { n_cols, ..self }
     }
 
+    /// Gives its columns other numbers, of so many.
+    pub(super) fn renumber(&mut self, n_cols: usize, number: impl Fn(u32) -> u32 + Sync) {
+        let columns: Vec<u32> = self.columns.par_iter().with_min_len(BLOCK).map(|&j| number(j)).collect();
+        (self.columns, self.n_cols) = (columns.into(), n_cols);
+    }
+
+    /// Rows of these lengths behind its own.
+    pub(super) fn append(&mut self, lengths: impl IntoIterator<Item = usize>, columns: &[u32], values: &[f32]) {
+        let mut end = self.nnz();
+        let behind = lengths.into_iter().map(|len| {
+            end += len;
+            end
+        });
+        let starts: Vec<usize> = self.starts.iter().copied().chain(behind).collect();
+        self.columns = [&self.columns[..], columns].concat().into();
+        self.values.extend(values);
+        self.starts = starts.into();
+    }
+
+    /// Its first rows alone.
+    pub(super) fn first_rows(mut self, n: usize) -> Self {
+        let nnz = self.starts[n];
+        self.values.truncate(nnz);
+        Self { starts: self.starts.truncated(n + 1), columns: self.columns.truncated(nnz), ..self }
+    }
+
     fn joined(n_cols: usize, blocks: &[Block]) -> Self {
         let nnz = blocks.iter().map(|block| block.columns.len()).sum();
         let n_rows = blocks.iter().map(|block| block.ends.len()).sum::<usize>();

@@ -16,7 +16,8 @@ const DOMINANT: f32 = 0.1;
 /// bits for a_ij and a_ji.
 #[derive(Debug)]
 pub(super) struct Strength {
-    largest: Vec<f32>,
+    /// m of each row; where processes share the rows, of the columns that are others', too.
+    pub(super) largest: Vec<f32>,
 }
 
 impl Strength {
@@ -41,7 +42,7 @@ impl Strength {
         i != j && value * value > THETA * THETA * (self.largest[i] * self.largest[j])
     }
 
-    /// The strong neighbours of all rows.
+    /// The strong neighbours of all rows, among these.
     pub(super) fn graph(&self, a: &Sparse) -> Graph {
         let (rows, n) = (a.rows(), a.n_rows());
         let parts: Vec<(Vec<u32>, Vec<u32>)> = (0..n.div_ceil(BLOCK))
@@ -50,7 +51,7 @@ impl Strength {
                 let (mut lengths, mut neighbours) = (Vec::with_capacity(BLOCK), Vec::new());
                 for i in k * BLOCK..n.min((k + 1) * BLOCK) {
                     let before = neighbours.len();
-                    let strong = rows.row(i).filter(|&(j, v)| self.is_strong(i, j, v));
+                    let strong = rows.row(i).filter(|&(j, v)| j < n && self.is_strong(i, j, v));
                     neighbours.extend(strong.map(|(j, _)| j as u32));
                     lengths.push((neighbours.len() - before) as u32);
                 }

@@ -61,6 +61,45 @@ fn the_same_iterations_as_alone() {
     }
 }
 
+/// Small levels are the same as alone; of larger ones, aggregates end where a process does.
+#[test]
+fn multigrid_of_processes() {
+    for (name, more) in [("jumps:12", 0), ("variable:34,sigma=2", 3)] {
+        let a = Arc::new(name.parse::<Spec>().unwrap().build().unwrap());
+        let b = gallery::random_vector(a.n_rows(), 3);
+        for (devices, precision) in [("host", Precision::F64), ("0", Precision::Mixed), ("0,host", Precision::F64)] {
+            let (method, precond) = (Method::Cg, Precond::Amg);
+            let setup = Setup { method, precond, devices: devices.parse().unwrap(), precision, ..Setup::default() };
+            let stop = Stop { rtol: 1e-9, ..Stop::default() };
+            let alone =
+                Solver::new(Arc::clone(&a), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+            for count in [1, 2, 3] {
+                let outcomes = solve(&a, &b, &even(a.n_rows(), count), &setup, &stop);
+                let (found, first) = (verify::residual(&a, &b, &whole(&outcomes)), outcomes[0].as_ref().unwrap());
+                let what = format!("{name}, {devices}, {count} processes: {}", first.reason);
+                assert!(first.reason.converged() && found.relative_2 <= 1e-9, "{what}: {:e}", found.relative_2);
+                let of_each: Vec<u64> = outcomes.iter().flatten().map(|outcome| outcome.iterations).collect();
+                assert!(of_each.iter().all(|k| k.abs_diff(alone.iterations) <= more), "{what}: {of_each:?}, {alone:?}");
+            }
+        }
+    }
+}
+
+/// By [`Method::Auto`], multigrid goes on where the diagonal is slow, on all processes after the same iteration.
+#[test]
+fn multigrid_goes_on_among_processes() {
+    let a = "reservoir:20x20x20".parse::<Spec>().unwrap().build().unwrap();
+    let b = gallery::random_vector(a.n_rows(), 3);
+    let setup = Setup { devices: "host".parse().unwrap(), may_change: true, ..Setup::default() };
+    let outcomes = solve(&a, &b, &even(a.n_rows(), 3), &setup, &Stop::default());
+    let (found, first) = (verify::residual(&a, &b, &whole(&outcomes)), outcomes[0].as_ref().unwrap());
+    assert!(first.reason.converged() && found.relative_2 <= 1e-8, "{}: {:e}", first.reason, found.relative_2);
+    assert_eq!(first.switches.first().map(|switch| switch.precond), Some(Precond::Amg));
+    for other in outcomes.iter().flatten() {
+        assert_eq!((other.iterations, other.switches.len()), (first.iterations, first.switches.len()));
+    }
+}
+
 #[test]
 fn what_ends_a_solve_ends_all() {
     let a = "poisson2d:20".parse::<Spec>().unwrap().build().unwrap();
