@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use super::{Communicator, Message};
+use super::{Communicator, Message, NewMemory};
 use crate::error::Result;
 use crate::partition::Receiver;
 
@@ -34,7 +34,7 @@ impl<T> Communicator<T> for Alone {
         Ok(())
     }
 
-    fn fetch(&self, from: usize, _: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+    fn fetch(&self, from: usize, _: &Range<usize>, _: NewMemory<'_, T>) -> Result<(Message<T>, Range<usize>)> {
         unreachable!("a single rank has no halo, so nothing comes from rank {from}")
     }
 

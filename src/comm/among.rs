@@ -8,7 +8,7 @@ use bytemuck::Pod;
 
 use super::processes::Bytes;
 use super::threads::Line;
-use super::{Communicator, MAX_SUMS, Message, Processes, Threads};
+use super::{Communicator, MAX_SUMS, Message, NewMemory, Processes, Threads, WritableMemory};
 use crate::error::{Error, Result};
 use crate::partition::Receiver;
 
@@ -53,10 +53,14 @@ impl Group {
         (process, rank - self.first[process])
     }
 
+    /// The ranks of a process.
+    pub(crate) fn ranks(&self, process: usize) -> Range<usize> {
+        self.first[process]..self.first[process + 1]
+    }
+
     /// This process's ranks.
     pub(crate) fn own(&self) -> Range<usize> {
-        let process = self.processes.process();
-        self.first[process]..self.first[process + 1]
+        self.ranks(self.processes.process())
     }
 
     /// Ranks of all processes.
@@ -80,7 +84,7 @@ pub(crate) struct Among<T> {
     told: Arc<Mutex<Vec<u64>>>,
     agreed: Cell<u32>,
     /// Memory of former messages, which serves again once nobody has it.
-    received: RefCell<Vec<Arc<Vec<T>>>>,
+    received: RefCell<Vec<Arc<dyn WritableMemory<T>>>>,
 }
 
 impl<T: Send + Sync + 'static> Among<T> {
@@ -164,15 +168,16 @@ impl<T: Pod + Send + Sync> Communicator<T> for Among<T> {
         self.local.post(message)
     }
 
-    fn fetch(&self, from: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+    fn fetch(&self, from: usize, segment: &Range<usize>, new: NewMemory<'_, T>) -> Result<(Message<T>, Range<usize>)> {
         let (process, place) = self.group.place(from);
         if process == self.group.processes.process() {
             return Ok((self.local.fetch(place)?, segment.clone()));
         }
         let mut received = self.received.borrow_mut();
-        let is_free = |memory: &mut Arc<Vec<T>>| memory.len() == segment.len() && Arc::get_mut(memory).is_some();
+        let is_free =
+            |memory: &mut Arc<dyn WritableMemory<T>>| memory.len() == segment.len() && Arc::get_mut(memory).is_some();
         let free = received.iter_mut().position(is_free);
-        let mut memory = free.map_or_else(|| Arc::new(vec![T::zeroed(); segment.len()]), |k| received.swap_remove(k));
+        let mut memory = free.map_or_else(|| new(segment.len()), |k| Ok(received.swap_remove(k)))?;
         if let Some(elements) = Arc::get_mut(&mut memory).filter(|_| !segment.is_empty()) {
             let stream = self.stream(place, Communicator::rank(&self.local));
             self.group.processes.receive(process, stream, bytemuck::cast_slice_mut(elements))?;
@@ -252,7 +257,11 @@ mod tests {
                     comm.post(Message::Host(Arc::new(message)), &receivers).unwrap();
                     for &from in &others {
                         let place = if own < from { own } else { own - 1 };
-                        let (Message::Host(found), range) = comm.fetch(from, &part(place)).unwrap() else { panic!() };
+                        let (Message::Host(found), range) =
+                            comm.fetch(from, &part(place), &|len| Ok(Arc::new(vec![0.0; len]))).unwrap()
+                        else {
+                            panic!()
+                        };
                         assert_eq!(found[range], [(100 * own) as f64, from as f64]);
                     }
                 }

@@ -14,7 +14,7 @@ mod spawn;
 mod threads;
 
 use std::any::Any;
-use std::ops::{Deref, Range};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use self::live::relaying::{Member, Relaying};
@@ -50,6 +50,13 @@ impl<T> Clone for Message<T> {
 pub trait HostMemory<T>: Deref<Target = [T]> + Send + Sync {}
 impl<T, M: Deref<Target = [T]> + Send + Sync> HostMemory<T> for M {}
 
+/// The same that something can arrive in.
+pub trait WritableMemory<T>: HostMemory<T> + DerefMut {}
+impl<T, M: DerefMut<Target = [T]> + Send + Sync> WritableMemory<T> for M {}
+
+/// Makes memory for so many elements, which a message of another process arrives in.
+pub type NewMemory<'a, T> = &'a dyn Fn(usize) -> Result<Arc<dyn WritableMemory<T>>>;
+
 /// The collective operations of one rank. `T` is the element of halo messages.
 pub trait Communicator<T>: Send {
     /// This rank's number.
@@ -83,11 +90,11 @@ pub trait Communicator<T>: Send {
     fn post(&self, message: Message<T>, receivers: &[Receiver]) -> Result<()>;
 
     /// Waits for that part of the message of rank `from` in this round, and tells where it is in what this gives. Each receiver
-    /// fetches each message once.
+    /// fetches each message once. What comes from another process arrives in memory that `new` makes, and which serves again.
     ///
     /// # Errors
     /// A failed rank.
-    fn fetch(&self, from: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)>;
+    fn fetch(&self, from: usize, segment: &Range<usize>, new: NewMemory<'_, T>) -> Result<(Message<T>, Range<usize>)>;
 
     /// Lets sums and halos among running kernels be relayed, as long as some rank keeps what it is given, if there are processors to do
     /// it. Collective: all ranks bring what is to be relayed, and get the same answer.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::gate::Gate;
 use super::live::relaying::{Crew, Member, Relaying};
-use super::{Communicator, Failure, MAX_SUMS, Message};
+use super::{Communicator, Failure, MAX_SUMS, Message, NewMemory};
 use crate::error::{Error, Result};
 use crate::partition::Receiver;
 
@@ -168,7 +168,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Threads<T> {
         Self::post(self, message)
     }
 
-    fn fetch(&self, from: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+    fn fetch(&self, from: usize, segment: &Range<usize>, _: NewMemory<'_, T>) -> Result<(Message<T>, Range<usize>)> {
         Ok((Self::fetch(self, from)?, segment.clone()))
     }
 

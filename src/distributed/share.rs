@@ -273,7 +273,7 @@ impl Share {
     }
 
     /// The global number of the row at a boundary of this process's rows.
-    fn row_before(&self, place: usize) -> u64 {
+    pub(crate) fn row_before(&self, place: usize) -> u64 {
         self.starts[self.processes.process()] + (place - self.own.start) as u64
     }
 

@@ -224,7 +224,7 @@ impl<T: Real> HaloExchange<T> {
         traffic.forget_arrived();
         for receive in &self.plan.receive {
             let start = Instant::now();
-            let (message, segment) = comm.fetch(receive.from, &receive.segment)?;
+            let (message, segment) = comm.fetch(receive.from, &receive.segment, &|len| traffic.memory(ctx, len))?;
             backend.recorder.span(Lane::Host, "wait for a neighbour", start);
             if !segment.is_empty() {
                 traffic.arrive(ctx, message, segment, v, self.n_owned + receive.halo.start)?;

@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::backend::host::HostBackend;
 use crate::backend::host::lanes::dot;
 use crate::backend::{Arriving, LinearOperator, pair};
-use crate::comm::Message;
+use crate::comm::{Message, WritableMemory};
 use crate::error::Result;
 use crate::kernels::Shape;
 use crate::matrix::Csr;
@@ -280,8 +280,9 @@ pub(super) fn exchange<T: Real>(backend: &HostBackend<T>, halo: &HaloPlan, owned
     let (owned, arriving) = x.split_at_mut(owned);
     let message: Vec<T> = halo.send.iter().map(|&i| owned[i as usize]).collect();
     comm.post(Message::Host(Arc::new(message)), &halo.receivers)?;
+    let of_this_host = |len| -> Result<Arc<dyn WritableMemory<T>>> { Ok(Arc::new(vec![T::default(); len])) };
     for receive in &halo.receive {
-        let (Message::Host(message), segment) = comm.fetch(receive.from, &receive.segment)? else {
+        let (Message::Host(message), segment) = comm.fetch(receive.from, &receive.segment, &of_this_host)? else {
             unreachable!("the host shares no context")
         };
         arriving[receive.halo.clone()].copy_from_slice(&message[segment]);

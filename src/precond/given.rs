@@ -43,7 +43,7 @@ enum Kind {
     /// The caller's.
     Function(Arc<dyn HostPreconditioner>),
     /// A multigrid cycle.
-    Levels(Levels),
+    Levels(Box<Levels>),
 }
 
 /// What the ranks of this process have.
@@ -75,7 +75,7 @@ impl Given {
     /// A multigrid cycle for a matrix in the order of the ranks.
     pub(crate) fn of_levels(levels: Levels) -> Self {
         let n = levels.a.n_rows();
-        Self { m: Kind::Levels(levels), order: None, shared: Shared::of(n) }
+        Self { m: Kind::Levels(Box::new(levels)), order: None, shared: Shared::of(n) }
     }
 
     /// The levels, if it is a multigrid cycle.

@@ -451,26 +451,26 @@ impl Plan<'_> {
         let none = (None, Duration::ZERO);
         let Some((given, rows)) = &self.given else { return Ok(none) };
         let Some(levels) = given.levels() else { return Ok(none) };
-        if levels.share.is_some() && self.board.is_none() {
+        if self.board.is_none() && (levels.share.is_some() || rows.len() < levels.a.n_rows()) {
             return Ok(none);
         }
-        let own = (rows.start, rows.len());
-        let among = self.board.map(|board| Among { board, own, plan: halo, most: SHARED_LEVEL });
-        if among.is_none() && rows.len() < levels.a.n_rows() {
-            return Ok(none);
-        }
+        let (first, of_all) = levels.among_all(rows.start);
+        let (own, place, most) = ((first, rows.len()), rows.start, SHARED_LEVEL);
+        let among = self.board.map(|board| Among { board, own, place, of_all, plan: halo, most });
         let (making, compiled) = (stage("precond"), backend.compiled());
         let (ctx, tuning) = (&backend.ctx, &backend.kernels.tuning);
         let made = DeviceCycle::new::<A>(ctx, tuning, levels, (self.factor, patterns), among);
         // all ranks have one, or none
         let is_there = matches!(made, Ok(Some(_)));
         match self.board {
+            // who can't have it ends the solve: others wait for what it has to tell
+            Some(board) if board.spans_processes() => {}
             Some(board) if !is_there => board.leave(),
             Some(board) if board.sum(0.0).is_err() => return Ok(none),
             _ => {}
         }
         match made {
-            Err(e @ (Error::OutOfDeviceMemory { .. } | Error::PeerFailed)) => {
+            Err(e @ (Error::OutOfDeviceMemory { .. } | Error::PeerFailed)) if levels.share.is_none() => {
                 log::info!("the host keeps the levels of amg: {e}");
                 Ok(none)
             }

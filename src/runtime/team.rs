@@ -196,11 +196,12 @@ impl Ranks<'static> {
             board,
         };
         let size = placement.devices.len();
-        let boards: Vec<Option<Board>> =
-            match size > 1 && group.is_none() && placement.devices.iter().all(Option::is_some) {
-                true => Board::of(size).into_iter().map(Some).collect(),
-                false => (0..size).map(|_| None).collect(),
-            };
+        let are_devices = whole.all(placement.devices.iter().all(Option::is_some))?;
+        let boards: Vec<Option<Board>> = match &group {
+            Some(group) if are_devices => Board::among(group).into_iter().map(Some).collect(),
+            None if are_devices && size > 1 => Board::of(size).into_iter().map(Some).collect(),
+            _ => (0..size).map(|_| None).collect(),
+        };
         let jobs = placement.devices.iter().zip(known).zip(boards).map(place).zip(parts).collect();
         let system = System::of(whole, &matrices, scaling.as_ref());
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);

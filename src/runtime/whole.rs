@@ -247,7 +247,7 @@ impl Whole {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
         Ok(Given::of_levels(match &self.share {
-            Some(share) => Levels::among(share, Csr::clone(rows)),
+            Some(share) => Levels::among(share, Csr::clone(rows))?,
             None => Levels::new(Csr::clone(rows), self.near_null(rows))?,
         }))
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::backend::source::persistent::meetings;
-use crate::comm::Message;
 use crate::comm::live::ROOM;
 use crate::comm::live::relaying::{Crew, Member, Relaying};
+use crate::comm::{Message, NewMemory};
 use crate::device::Grid;
 use crate::error::{Error, Result};
 use crate::kernels::products::TOGETHER_BYTES;
@@ -60,7 +60,7 @@ impl<T: Send + Sync + 'static> Communicator<T> for Mirror<T> {
         Ok(())
     }
 
-    fn fetch(&self, _: usize, segment: &Range<usize>) -> Result<(Message<T>, Range<usize>)> {
+    fn fetch(&self, _: usize, segment: &Range<usize>, _: NewMemory<'_, T>) -> Result<(Message<T>, Range<usize>)> {
         Ok((self.message.borrow().clone().ok_or(Error::PeerFailed)?, segment.clone()))
     }
 

@@ -1,6 +1,6 @@
 //! Launchers of `cl/amg_ranks.cl`: of levels whose rows are cut between ranks.
 
-use std::ops::Range;
+use bytemuck::Pod;
 
 use super::aggregate::DeviceAggregates;
 use super::{AmgKernels, DeviceSparse};
@@ -14,7 +14,7 @@ use crate::real::Real;
 pub(crate) type HostRows = (Vec<u32>, Vec<u32>, Vec<f32>);
 
 /// Elements of vectors that ranks tell each other.
-pub(crate) trait Listed: Plain {
+pub(crate) trait Listed: Plain + Pod {
     /// What takes them by their places.
     const KERNEL: &'static str;
 }
@@ -97,7 +97,7 @@ impl<A: Real> AmgKernels<A> {
         Ok((starts, columns, values))
     }
 
-    /// The matrix with some of others' rows behind its own.
+    /// The matrix with others' rows behind its own, of these lengths, columns and values.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
@@ -105,31 +105,25 @@ impl<A: Real> AmgKernels<A> {
         &self,
         ctx: &Context,
         a: &DeviceSparse,
-        others: &[(&HostRows, Range<usize>)],
+        (lengths, columns, values): (&[u32], &[u32], &[f32]),
     ) -> Result<DeviceSparse> {
-        let entries = |(starts, _, _): &HostRows, rows: &Range<usize>| starts[rows.start]..starts[rows.end];
-        let rows: usize = others.iter().map(|(_, rows)| rows.len()).sum();
-        let more: usize = others.iter().map(|(of, rows)| entries(of, rows).len()).sum();
-        let (n, nnz) = (a.n_rows, a.nnz());
+        let (n, nnz, rows) = (a.n_rows, a.nnz(), lengths.len());
         let starts = self.pool.array(ctx, n + rows + 1, Stay::Short, "where rows begin")?;
-        let mut all = self.with_starts(ctx, (n + rows, a.n_cols), starts, nnz + more, Stay::Short)?;
+        let mut all = self.with_starts(ctx, (n + rows, a.n_cols), starts, nnz + columns.len(), Stay::Short)?;
         a.starts.copy_to(ctx, &mut all.starts, n + 1)?;
         a.columns.copy_to(ctx, &mut all.columns, nnz)?;
         a.values.copy_to(ctx, &mut all.values, nnz)?;
-        let (mut row, mut at) = (n + 1, nnz);
-        for (of, rows) in others {
-            let (entries, (starts, columns, values)) = (entries(of, rows), of);
-            let behind = starts[rows.start + 1..=rows.end].iter().map(|start| start - entries.start + count(at));
-            all.starts.write(ctx, row, &behind.collect::<Vec<u32>>())?;
-            let entries = entries.start as usize..entries.end as usize;
-            all.columns.write(ctx, at, &columns[entries.clone()])?;
-            all.values.write(ctx, at, &values[entries.clone()])?;
-            (row, at) = (row + rows.len(), at + entries.len());
-        }
+        let ends = lengths.iter().scan(count(nnz), |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        all.starts.write(ctx, n + 1, &ends.collect::<Vec<u32>>())?;
+        all.columns.write(ctx, nnz, columns)?;
+        all.values.write(ctx, nnz, values)?;
         Ok(all)
     }
 
-    /// All rows, one part behind the other, of which the device has that of `rank`.
+    /// All rows, one part behind the other, of these lengths, columns and values, of which the device has that of `rank`.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
@@ -137,13 +131,16 @@ impl<A: Real> AmgKernels<A> {
         &self,
         ctx: &Context,
         (own, rank): (&DeviceSparse, usize),
-        parts: &[&HostRows],
+        parts: &[(&[u32], &[u32], &[f32])],
     ) -> Result<DeviceSparse> {
         let (mut starts, mut firsts) = (vec![0], vec![0]);
-        for (of_starts, columns, _) in parts {
-            let base = count(firsts.last().map_or(0, |last| *last));
-            starts.extend(of_starts[1..].iter().map(|start| start + base));
-            firsts.push(base as usize + columns.len());
+        for (lengths, columns, _) in parts {
+            let mut end = count(firsts.last().map_or(0, |last| *last));
+            firsts.push(end as usize + columns.len());
+            starts.extend(lengths.iter().map(|length| {
+                end += length;
+                end
+            }));
         }
         let (n, nnz) = (starts.len() - 1, *starts.last().unwrap_or(&0) as usize);
         let starts = DeviceVec::from_slice(ctx, &starts, "where rows begin")?;
@@ -278,13 +275,17 @@ mod tests {
         assert_eq!(kernels.listed(ctx, &none, &a).unwrap(), (vec![0], vec![], vec![]));
 
         // behind its own, the second and third of these, none, and the last one
-        let all = kernels.with_rows(ctx, &a, &[(&listed, 1..3), (&listed, 0..0), (&listed, 3..4)]).unwrap();
+        let more: (&[u32], &[u32], &[f32]) = (&[2, 3, 0], &[1, 5, 0, 3, 7], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let all = kernels.with_rows(ctx, &a, more).unwrap();
         let (starts, columns, values) = kernels.on_host(ctx, &all).unwrap();
         assert_eq!(starts, [0, 2, 2, 5, 6, 8, 11, 11]);
         assert_eq!(columns, [1, 5, 0, 3, 7, 7, 1, 5, 0, 3, 7]);
         assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let own = kernels.on_host(ctx, &a).unwrap();
-        let joined = kernels.joined(ctx, (&a, 1), &[&listed, &own, &own]).unwrap();
+        let lengths: [&[u32]; 2] = [&[3, 2, 3, 0], &[2, 0, 3, 1]];
+        let parts = [(lengths[0], &listed), (lengths[1], &own), (lengths[1], &own)];
+        let parts = parts.map(|(lengths, (_, columns, values))| (lengths, &columns[..], &values[..]));
+        let joined = kernels.joined(ctx, (&a, 1), &parts).unwrap();
         let (starts, columns, values) = kernels.on_host(ctx, &joined).unwrap();
         assert_eq!(starts, [0, 3, 5, 8, 8, 10, 10, 13, 14, 16, 16, 19, 20]);
         assert_eq!(columns, [listed.1.clone(), own.1.clone(), own.1.clone()].concat());

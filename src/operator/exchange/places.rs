@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::MESSAGE;
-use crate::comm::Message;
+use crate::comm::{Message, WritableMemory};
 use crate::device::{Context, DeviceVec, Event, Landing, PendingRead, PendingWrite, Pinned, Queue};
 use crate::error::Result;
 use crate::real::Real;
@@ -22,6 +22,12 @@ pub(super) trait Place<T: Real>: 'static {
     /// # Errors
     /// There is none.
     fn memory(ctx: &Context, len: usize) -> Result<Self::Memory>;
+
+    /// Memory of the host for a message of `len` elements of another process.
+    ///
+    /// # Errors
+    /// There is none.
+    fn host_memory(ctx: &Context, len: usize) -> Result<Arc<dyn WritableMemory<T>>>;
 
     /// Starts to move pieces of arrays there, one behind the other, once the command `after` is done.
     ///
@@ -60,7 +66,7 @@ pub(super) trait Place<T: Real>: 'static {
 pub(super) struct OnHost<M>(PhantomData<M>);
 
 /// Memory of the host in which messages may lie.
-pub(super) trait HostArray<T>: Landing<T> + Send + Sync + Sized + 'static {
+pub(super) trait HostArray<T>: Landing<T> + WritableMemory<T> + Sized + 'static {
     /// Memory for `len` elements.
     ///
     /// # Errors
@@ -86,6 +92,10 @@ impl<T: Real, M: HostArray<T>> Place<T> for OnHost<M> {
 
     fn memory(ctx: &Context, len: usize) -> Result<M> {
         M::zeros(ctx, len)
+    }
+
+    fn host_memory(ctx: &Context, len: usize) -> Result<Arc<dyn WritableMemory<T>>> {
+        Ok(Arc::new(M::zeros(ctx, len)?))
     }
 
     fn leave(
@@ -127,6 +137,10 @@ impl<T: Real> Place<T> for OnDevices {
 
     fn memory(ctx: &Context, len: usize) -> Result<DeviceVec<T>> {
         DeviceVec::zeros(ctx, len, MESSAGE)
+    }
+
+    fn host_memory(_: &Context, len: usize) -> Result<Arc<dyn WritableMemory<T>>> {
+        Ok(Arc::new(vec![T::default(); len]))
     }
 
     fn leave(

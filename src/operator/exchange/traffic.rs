@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::places::Place;
-use crate::comm::Message;
+use crate::comm::{Message, WritableMemory};
 use crate::device::{Context, DeviceVec, Event, PendingWrite};
 use crate::error::Result;
 use crate::real::Real;
@@ -22,6 +22,12 @@ pub(super) trait Traffic<T: Real>: Send {
     /// # Errors
     /// Those of the device.
     fn message(&mut self, ctx: &Context) -> Result<Option<Message<T>>>;
+
+    /// Memory for a message of `len` elements of another process.
+    ///
+    /// # Errors
+    /// There is none.
+    fn memory(&self, ctx: &Context, len: usize) -> Result<Arc<dyn WritableMemory<T>>>;
 
     /// Lets go of the messages that arrived in a former round.
     fn forget_arrived(&mut self);
@@ -84,6 +90,10 @@ impl<T: Real, P: Place<T>> Traffic<T> for Through<T, P> {
         let message = Arc::new(P::left(ctx, leaving)?);
         self.posted.push(Arc::clone(&message));
         Ok(Some(P::message(message)))
+    }
+
+    fn memory(&self, ctx: &Context, len: usize) -> Result<Arc<dyn WritableMemory<T>>> {
+        P::host_memory(ctx, len)
     }
 
     fn forget_arrived(&mut self) {

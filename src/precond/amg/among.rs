@@ -50,14 +50,15 @@ impl Shared {
 }
 
 impl Amg {
-    /// Of a symmetric matrix whose diagonal is positive, of which `a` is the window of this process. All have levels of up to `most` entries.
+    /// Of a symmetric matrix whose diagonal is positive, of which `a` is the window of this process, with the diagonal
+    /// of others' rows, too. All have levels of up to `most` entries.
     /// Collective.
     ///
     /// # Errors
     /// A failed process.
-    pub(super) fn among(share: &Arc<Share>, a: &Csr, most: u64) -> Result<Self> {
+    pub(super) fn among(share: &Arc<Share>, a: &Csr, diagonal: &[f64], most: u64) -> Result<Self> {
         let mut descent = Descent::new();
-        let (mut level, scale) = first(share, a)?;
+        let (mut level, scale) = first(share, a, diagonal)?;
         while level.nnz > most && level.rows() > FEW_ROWS as u64 {
             descent.note(level.rows() as usize, level.nnz as usize);
             let bound = largest_eigenvalue_of(&level)?;
@@ -84,11 +85,9 @@ impl Amg {
 }
 
 /// The first level, and d^(−½) of this process's rows.
-fn first(share: &Arc<Share>, a: &Csr) -> Result<(Shared, Vec<f64>)> {
+fn first(share: &Arc<Share>, a: &Csr, diagonal: &[f64]) -> Result<(Shared, Vec<f64>)> {
     let (processes, own) = (&share.processes, share.own.clone());
-    let mut diagonal = a.diagonal();
-    share.fill(&mut diagonal)?;
-    let scale = scales(&diagonal);
+    let scale = scales(diagonal);
     let highest = largest(&**processes, diagonal.par_iter().copied().reduce(|| 0.0, f64::max))?;
     // the window has others' rows before its own, too
     let place = |j: usize| {

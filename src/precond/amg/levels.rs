@@ -1,5 +1,6 @@
 //! The levels of a matrix, made where the cycle is applied: by GPUs, or by the host.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::among::SHARED_LEVEL;
@@ -16,8 +17,8 @@ pub(crate) struct Levels {
     /// Whether that is what was given.
     pub(super) is_as_given: bool,
     pub(super) near_null: NearNull,
-    /// Where that window is.
-    pub(crate) share: Option<Arc<Share>>,
+    /// Where that window is, and its diagonal, with that of others' rows.
+    pub(crate) share: Option<(Arc<Share>, Vec<f64>)>,
     on_host: OnceLock<Amg>,
     /// Of the levels that a device has.
     on_device: Mutex<Option<Hierarchy>>,
@@ -35,16 +36,29 @@ impl Levels {
         Ok(Self { a, is_as_given, near_null, share: None, on_host: OnceLock::new(), on_device: Mutex::default() })
     }
 
-    /// The same of several processes, of which this one has a window. A constant is what is near the null space.
-    pub(crate) fn among(share: &Arc<Share>, a: Csr) -> Self {
-        let (on_host, on_device) = (OnceLock::new(), Mutex::default());
-        Self {
-            a,
-            is_as_given: true,
-            near_null: NearNull::default(),
-            share: Some(Arc::clone(share)),
-            on_host,
-            on_device,
+    /// The same of several processes, of which this one has a window. A constant is what is near the null space. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn among(share: &Arc<Share>, a: Csr) -> Result<Self> {
+        let mut diagonal = a.diagonal();
+        share.fill(&mut diagonal)?;
+        Ok(Self { share: Some((Arc::clone(share), diagonal)), ..Self::new(a, NearNull::default())? })
+    }
+
+    /// The number of a row of the matrix among those of all processes; rows and entries of all.
+    pub(crate) fn among_all(&self, row: usize) -> (usize, (usize, usize)) {
+        match &self.share {
+            Some((share, _)) => (share.row_before(row) as usize, (share.n as usize, share.nnz as usize)),
+            None => (row, (self.a.n_rows(), self.a.nnz())),
+        }
+    }
+
+    /// The diagonal of the matrix; of a window, with that of others' rows.
+    pub(super) fn diagonal(&self) -> Cow<'_, [f64]> {
+        match &self.share {
+            Some((_, diagonal)) => diagonal.into(),
+            None => self.a.diagonal().into(),
         }
     }
 
@@ -57,7 +71,7 @@ impl Levels {
             return Ok(made);
         }
         let made = match &self.share {
-            Some(share) => Amg::among(share, &self.a, SHARED_LEVEL)?,
+            Some((share, diagonal)) => Amg::among(share, &self.a, diagonal, SHARED_LEVEL)?,
             None => Amg::of(&self.a, &self.near_null),
         };
         Ok(self.on_host.get_or_init(|| made))

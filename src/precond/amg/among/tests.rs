@@ -7,13 +7,19 @@ use crate::matrix::gallery;
 /// What a process has: z of its rows for each r, and rows and entries of the levels.
 type Made = (Vec<Vec<f64>>, Vec<(usize, usize)>);
 
+fn among(share: &Arc<Share>, window: &Csr, most: u64) -> Amg {
+    let mut diagonal = window.diagonal();
+    share.fill(&mut diagonal).unwrap();
+    Amg::among(share, window, &diagonal, most).unwrap()
+}
+
 /// The cycle of processes that have the rows from these on, all of which have levels of up to `most` entries.
 fn applied(a: &Csr, starts: &[u64], most: u64, rs: &[Vec<f64>]) -> Made {
     let of_all = processes(starts.len() - 1, |all| {
         let process = all.process();
         let (share, window) = Share::new(all, divided(a, starts).swap_remove(process)).unwrap();
         let share = Arc::new(share);
-        let amg = Amg::among(&share, &window, most).unwrap();
+        let amg = among(&share, &window, most);
         let own = starts[process] as usize..starts[process + 1] as usize;
         let apply = |r: &Vec<f64>| {
             let mut z = vec![f64::NAN; share.order()];
@@ -46,7 +52,7 @@ fn iterations(a: &Csr, starts: &[u64], most: u64) -> usize {
         let process = all.process();
         let (share, window) = Share::new(all, divided(a, starts).swap_remove(process)).unwrap();
         let share = Arc::new(share);
-        (Amg::among(&share, &window, most).unwrap(), share)
+        (among(&share, &window, most), share)
     });
     let apply = |r: &[f64]| -> Vec<f64> {
         std::thread::scope(|scope| {

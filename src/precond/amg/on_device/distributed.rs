@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use super::super::levels::Levels;
 use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::{DENSE, LEAST_FACTOR, LevelInfo, MOST_LEVELS, scales};
 use super::lanczos::Process;
@@ -15,11 +16,9 @@ use super::set_up::{Descent, Made, SetUp, Stages, Top, Transfer};
 use crate::device::{DeviceVec, Stay};
 use crate::error::{Error, Result};
 use crate::kernels::amg::first::FirstVectors;
-use crate::kernels::amg::ranks::HostRows;
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{Blocked, DeviceSparse};
 use crate::kernels::dictionary::DictionaryBlock;
-use crate::matrix::Csr;
 use crate::operator::by_dictionary;
 use crate::operator::device_rows::DeviceRows;
 use crate::real::Real;
@@ -42,35 +41,36 @@ impl<T: Real, A: Real> SetUp<T, A> {
     /// the host; and multiples of the scales.
     pub(super) fn first_among(
         &self,
-        a: &Csr,
+        levels: &Levels,
         factor: f64,
         patterns: Option<&DictionaryBlock<T>>,
         among: Among<'_>,
     ) -> Result<(Level, [DeviceVec<T>; 2])> {
         let Self { ctx, of_rows, kernels, .. } = self;
-        let (first, n) = among.own;
+        let (a, n, place) = (&levels.a, among.own.1, among.place);
         let patterns = patterns.filter(|block| block.segments.len() == 1);
         // all ranks do the same
         let patterns = if among.sum(usize::from(patterns.is_none()))? == 0 { patterns } else { None };
         let times = T::from_f64(factor.recip());
         let of_patterns = patterns.map(|block| of_rows.diagonal(ctx, block, times)).transpose()?.flatten();
-        let (moved, others, own) = match of_patterns {
-            Some(diagonal) => (None, among.others()?, diagonal),
+        let (moved, own) = match of_patterns {
+            Some(diagonal) => (None, diagonal),
             None => {
-                let diagonal = a.diagonal();
-                let mut matrix = self.moved(a, &scales(&diagonal), first..first + n)?;
-                let others = kernels.others(ctx, &matrix, among.own)?;
-                kernels.number_columns(ctx, &mut matrix, among.own, &others)?;
-                (Some(matrix), others.list, self.moved_diagonal(&diagonal[first..first + n])?)
+                let diagonal = levels.diagonal();
+                let mut matrix = self.moved(a, &scales(&diagonal), place..place + n)?;
+                let others = kernels.others(ctx, &matrix, (place, n))?;
+                kernels.number_columns(ctx, &mut matrix, (place, n), &others)?;
+                (Some(matrix), self.moved_diagonal(&diagonal[place..place + n])?)
             }
         };
-        let of_others = others.iter().map(|&j| a.get(j as usize, j as usize).unwrap_or_default());
-        let of_others: Vec<T> = of_others.map(T::from_f64).collect();
-        let mut diagonal = DeviceVec::uninit(ctx, n + others.len(), "the diagonal")?;
+        let halo = among.first_halo(ctx)?;
+        let of_row = |&i: &u32| a.get(place + i as usize, place + i as usize).unwrap_or_default();
+        let of_others = among.exchanged(&halo.plan, halo.plan.send.iter().map(of_row).collect())?;
+        let of_others: Vec<T> = of_others.into_iter().map(T::from_f64).collect();
+        let mut diagonal = DeviceVec::uninit(ctx, n + of_others.len(), "the diagonal")?;
         own.copy_to(ctx, &mut diagonal, n)?;
         diagonal.write(ctx, n, &of_others)?;
-        let halo = among.halo(ctx, among.own, others)?;
-        let ranges = among.board.all(of_rows.range(ctx, &diagonal)?)?;
+        let ranges = among.board.gather(of_rows.range(ctx, &diagonal)?)?;
         let [least, largest] =
             ranges.iter().fold([f64::INFINITY, 0.0], |[low, high], range| [low.min(range[0]), high.max(range[1])]);
         let vectors = of_rows.vectors(ctx, &diagonal, largest, multiples(least.sqrt().recip(), factor))?;
@@ -83,7 +83,8 @@ impl<T: Real, A: Real> SetUp<T, A> {
             }
             (moved, _) => (moved.ok_or(Error::SolverBroken)?, None),
         };
-        Ok((Level { matrix, rows, halo, b, of_all: a.n_rows(), nnz: a.nnz() }, multiples))
+        let (of_all, nnz) = among.of_all;
+        Ok((Level { matrix, rows, halo, b, of_all, nnz }, multiples))
     }
 
     /// Goes down from a level that ranks share to one of few rows, or that is the last, which all of them get.
@@ -114,7 +115,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let (blocked, mut stages) = (Blocked { matrix: a, blocks }, Stages::of(ctx));
         let (mut entries, bounds) = kernels.strength(ctx, blocked, b)?;
         among.fill(self, halo, &mut entries)?;
-        let bounds = among.board.all(bounds)?;
+        let bounds = among.board.gather(bounds)?;
         let bounds = bounds.iter().fold([0f32; 2], |m, s| [m[0].max(s[0]), m[1].max(s[1])]);
         let largest = largest_eigenvalue(bounds, &mut Process::among(self, blocked, (halo, among)))?;
         stages.end("strength")?;
@@ -179,10 +180,13 @@ impl<T: Real, A: Real> SetUp<T, A> {
         }
         let mut own_b = vec![0f32; own.1];
         b.read(ctx, 0, &mut own_b)?;
-        let parts = among.board.all((kernels.on_host(ctx, &matrix)?, own_b))?;
-        let rows: Vec<&HostRows> = parts.iter().map(|part| &part.0).collect();
-        let b: Vec<f32> = parts.iter().flat_map(|part| part.1.iter().copied()).collect();
-        let matrix = kernels.joined(ctx, (&matrix, among.board.rank()), &rows)?;
+        let (starts, columns, values) = kernels.on_host(ctx, &matrix)?;
+        let lengths = among.board.all(starts.windows(2).map(|ends| ends[1] - ends[0]).collect::<Vec<u32>>())?;
+        let (columns, values) = (among.board.all(columns)?, among.board.all(values)?);
+        let parts: Vec<(&[u32], &[u32], &[f32])> =
+            lengths.iter().zip(&columns).zip(&values).map(|((l, c), v)| (&l[..], &c[..], &v[..])).collect();
+        let matrix = kernels.joined(ctx, (&matrix, among.board.rank()), &parts)?;
+        let b: Vec<f32> = among.board.all(own_b)?.iter().flat_map(|part| part.iter().copied()).collect();
         descent.gathers = Some(among.all_of(own)?);
         Ok(Top { matrix, rows: None, by: By::Vector(DeviceVec::from_slice(ctx, &b, "the near-null vector")?) })
     }

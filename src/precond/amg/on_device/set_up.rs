@@ -124,8 +124,8 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let patterns = patterns.filter(|_| *is_as_given);
         let mut descent = Descent::new();
         let (top, multiples) = match among {
-            Some(among) if near_null.is_constant() && a.nnz() > among.most => {
-                let (first, multiples) = self.first_among(a, factor, patterns, among)?;
+            Some(among) if among.board.spans_processes() || near_null.is_constant() && a.nnz() > among.most => {
+                let (first, multiples) = self.first_among(levels, factor, patterns, among)?;
                 (self.descend_among(first, &mut descent, among)?, multiples)
             }
             Some(among) => {

@@ -10,8 +10,12 @@ use super::super::DeviceCycle;
 use super::super::ranks::Among;
 use super::super::set_up::{Descent, Made, SetUp};
 use crate::backend::opencl::OpenClBackend;
-use crate::comm::{Alone, Board, Communicator, Failure, Threads};
+use crate::comm::among::Group;
+use crate::comm::processes::simulated::processes;
+use crate::comm::{Board, Communicator, Failure, Links};
 use crate::device::{Context, DeviceVec, list};
+use crate::distributed::rows::tests::divided;
+use crate::distributed::share::Share;
 use crate::kernels::{Shape, Tuning};
 use crate::matrix::{Csr, gallery};
 use crate::operator::Format;
@@ -19,34 +23,81 @@ use crate::operator::exchange::Exchange;
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::Offer;
 use crate::partition::{Part, split};
-use crate::precond::OnRank;
+use crate::precond;
 use crate::precond::near_null::NearNull;
+
+/// A rank, and what it has.
+struct OnRank<'a> {
+    ctx: &'a Arc<Context>,
+    block: &'a DeviceBlock<f64>,
+    levels: &'a Levels,
+    among: Among<'a>,
+    comm: Box<dyn Communicator<f32>>,
+}
+
+/// Ranks with the rows between cuts, in processes that have so many each, if there are several.
+#[derive(Clone, Copy)]
+struct Cuts<'a>(&'a [usize], &'a [usize]);
 
 /// What each rank, with a device of its own, makes of its rows.
 fn on_ranks<R: Send>(
-    a: &Csr,
-    cuts: &[usize],
+    (a, near_null): (&Csr, &NearNull),
+    Cuts(cuts, of_processes): Cuts<'_>,
     format: Format,
     most: usize,
-    body: impl Fn(&Arc<Context>, &DeviceBlock<f64>, Among<'_>) -> R + Sync,
+    body: impl Fn(OnRank<'_>) -> R + Sync,
 ) -> Vec<R> {
     let rows: Vec<Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
     let device = list().devices.remove(0);
-    let run = |(part, board): (Part<'_>, Board)| {
+    let run = |levels: &Levels, part: Part<'_>, board: Board, comm: Box<dyn Communicator<f32>>| {
         let ctx = Arc::new(Context::open(&device).unwrap());
         let tuning = Tuning::default_for(&device, Shape::Gpu);
         let offer = Offer::of(&part, 2.0, format, target(&ctx, &tuning)).unwrap();
         let block = DeviceBlock::alone(&ctx, &tuning, &part, &offer).unwrap();
         let block = block.join(&ctx, &part.halo, Exchange::HostStaged).unwrap();
-        let among = Among { board: &board, own: (part.rows.start, part.rows.len()), plan: block.plan(), most };
-        body(&ctx, &block, among)
+        let (place, (first, of_all)) = (part.rows.start, levels.among_all(part.rows.start));
+        let own = (first, part.rows.len());
+        let among = Among { board: &board, own, place, of_all, plan: block.plan(), most };
+        body(OnRank { ctx: &ctx, block: &block, levels, among, comm })
     };
-    let run = &run;
-    std::thread::scope(|scope| {
-        let of_ranks = split(a, &rows).into_iter().zip(Board::of(rows.len()));
-        let threads: Vec<_> = of_ranks.map(|of_rank| scope.spawn(move || run(of_rank))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    let run_all =
+        |levels: &Levels, parts: Vec<Part<'_>>, boards: Vec<Board>, comms: Vec<Box<dyn Communicator<f32>>>| {
+            let run = &run;
+            std::thread::scope(|scope| {
+                let of_ranks = parts.into_iter().zip(boards).zip(comms);
+                let threads: Vec<_> =
+                    of_ranks.map(|((part, board), comm)| scope.spawn(move || run(levels, part, board, comm))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<R>>()
+            })
+        };
+    let failure = Arc::new(Failure::default());
+    if of_processes.is_empty() {
+        let links = Links::new(&vec![rows.len() - 1; rows.len()], &failure);
+        let levels = Levels::new(a.clone(), near_null.clone()).unwrap();
+        let comms = links.into_iter().map(|links| links.precond).collect();
+        return run_all(&levels, split(a, &rows), Board::of(rows.len()), comms);
+    }
+    let ends = of_processes.iter().scan(0, |before, ranks| {
+        *before += ranks;
+        Some(*before)
+    });
+    let firsts: Vec<usize> = [0].into_iter().chain(ends).collect();
+    let starts: Vec<u64> = firsts.iter().map(|&rank| cuts[rank] as u64).collect();
+    let of_all = processes(of_processes.len(), |all| {
+        let process = all.process();
+        let group = Group::new(Arc::clone(&all), of_processes).unwrap();
+        let (share, window) = Share::new(all, divided(a, &starts).swap_remove(process)).unwrap();
+        let share = Arc::new(share);
+        let levels = Levels::among(&share, window).unwrap();
+        let place = |row: usize| row - starts[process] as usize + share.own.start;
+        let own = &rows[group.own()];
+        let own: Vec<Range<usize>> = own.iter().map(|rows| place(rows.start)..place(rows.end)).collect();
+        let parts = share.split(&levels.a, &own, &group).unwrap();
+        let links = Links::among(&vec![own.len() - 1; own.len()], &group, &Arc::new(Failure::default()));
+        let comms = links.into_iter().map(|links| links.precond).collect();
+        run_all(&levels, parts, Board::among(&group), comms)
+    });
+    of_all.into_iter().flatten().collect()
 }
 
 /// The entries of a rank's rows by their numbers among all, each row sorted.
@@ -62,11 +113,11 @@ fn entries(a: &Sparse, column: impl Fn(usize) -> usize) -> Entries {
 }
 
 /// A rank's rows of A, −P and its transpose of the levels that are shared, and of the first that is not A alone.
-fn levels(a: &Csr, cuts: &[usize], format: Format, most: usize) -> Vec<[Entries; 3]> {
-    let of_ranks = on_ranks(a, cuts, format, most, |ctx, block, among| {
+fn levels(a: &Csr, cuts: Cuts<'_>, format: Format, most: usize) -> Vec<[Entries; 3]> {
+    let of_ranks = on_ranks((a, &constant()), cuts, format, most, |OnRank { ctx, block, levels, among, .. }| {
         let on = SetUp::<f64, f64>::new(ctx, &Tuning::default_for(ctx.info(), Shape::Gpu)).unwrap().unwrap();
         let mut descent = Descent::new();
-        let (first, _) = on.first_among(a, 2.0, block.patterns(), among).unwrap();
+        let (first, _) = on.first_among(levels, 2.0, block.patterns(), among).unwrap();
         let top = on.descend_among(first, &mut descent, among).unwrap();
         let number = |(first, n): (usize, usize), others: Vec<u32>| {
             move |j: usize| if j < n { first + j } else { others[j - n] as usize }
@@ -74,7 +125,8 @@ fn levels(a: &Csr, cuts: &[usize], format: Format, most: usize) -> Vec<[Entries;
         let mut places = Vec::new();
         for Made { a, halo, .. } in &descent.made {
             let own = (among.places(a.n_rows).unwrap().0, a.n_rows);
-            let others = Among { own, plan: halo.as_ref().unwrap(), ..among }.others().unwrap();
+            let plan = halo.as_ref().unwrap();
+            let others = among.exchanged(plan, plan.send.iter().map(|i| i + own.0 as u32).collect()).unwrap();
             places.push(number(own, others));
         }
         let of_level = |(k, Made { a, transfer, .. }): (usize, &Made)| {
@@ -118,7 +170,13 @@ fn levels_are_products() {
         ("tridiagonal:90", &[0, 1, 41, 90], Format::Csr, 30),
     ] {
         let a = system(spec);
-        let made = levels(&a, cuts, format, most);
+        let made = levels(&a, Cuts(cuts, &[]), format, most);
+        // and in processes
+        let size = cuts.len() - 1;
+        for of_processes in [vec![size], vec![1, size - 1], vec![1; size]] {
+            let others = levels(&a, Cuts(cuts, &of_processes), format, most);
+            assert!(made == others, "{spec}: not the same in processes of {of_processes:?} ranks");
+        }
         assert!(made.len() > 1, "{spec}: no level is shared");
         let (expected, _) = first(&a, &NearNull::default());
         assert_eq!(made[0][0], entries(&expected, |j| j), "{spec}");
@@ -147,26 +205,15 @@ fn levels_are_products() {
 }
 
 /// Iterations of cg with the cycle of these ranks until ‖r‖ is 1e-8 of what it was; and the last x.
-fn iterations(a: &Csr, near_null: &NearNull, cuts: &[usize], most: usize) -> (usize, Vec<f64>) {
-    let levels = Levels::new(a.clone(), near_null.clone()).unwrap();
-    let size = cuts.len() - 1;
-    let comms = std::sync::Mutex::new(
-        Threads::<f32>::new(&vec![size - 1; size], &Arc::new(Failure::default()))
-            .into_iter()
-            .map(Some)
-            .collect::<Vec<_>>(),
-    );
-    let results = on_ranks(a, cuts, Format::Auto, most, |ctx, block, among| {
-        let comm: Box<dyn Communicator<f32>> = match comms.lock().unwrap()[among.board.rank()].take() {
-            Some(comm) if size > 1 => Box::new(comm),
-            _ => Box::new(Alone::default()),
-        };
+fn iterations(a: &Csr, near_null: &NearNull, cuts: Cuts<'_>, most: usize) -> (usize, Vec<f64>) {
+    let size = cuts.0.len() - 1;
+    let results = on_ranks((a, near_null), cuts, Format::Auto, most, |OnRank { ctx, block, levels, among, comm }| {
         let tuning = Tuning::default_for(ctx.info(), Shape::Gpu);
         let of_all = (size > 1).then_some(among);
-        let made = DeviceCycle::<f64>::new::<f64>(ctx, &tuning, &levels, (2.0, block.patterns()), of_all).unwrap();
+        let made = DeviceCycle::<f64>::new::<f64>(ctx, &tuning, levels, (2.0, block.patterns()), of_all).unwrap();
         let (mut cycle, hierarchy) = made.unwrap();
         assert_eq!(hierarchy.unwrap().levels[0].rows, a.n_rows());
-        let m: &mut dyn OnRank<OpenClBackend<f64, f64>> = &mut cycle;
+        let m: &mut dyn precond::OnRank<OpenClBackend<f64, f64>> = &mut cycle;
         m.connect(comm);
         let (first, n) = among.own;
         let (mut from, mut to) =
@@ -224,13 +271,20 @@ fn cycles_of_ranks() {
         ("elasticity3d-jumps:6", &[0, 300, system("elasticity3d-jumps:6").n_rows()], rigid([6; 3])),
     ] {
         let a = system(spec);
-        let (alone, _) = iterations(&a, &near_null, &[0, a.n_rows()], 0);
+        let (alone, _) = iterations(&a, &near_null, Cuts(&[0, a.n_rows()], &[]), 0);
         // shared as far as there are many rows, and all of it by all
         for most in [1000, usize::MAX] {
-            let (shared, _) = iterations(&a, &near_null, cuts, most);
+            let (shared, _) = iterations(&a, &near_null, Cuts(cuts, &[]), most);
             assert!(shared <= alone + 3, "{spec}: {shared} iterations, alone {alone}");
             if most == usize::MAX {
                 assert_eq!(shared, alone, "{spec}");
+            }
+            if near_null.is_constant() {
+                let size = cuts.len() - 1;
+                for of_processes in [vec![size], vec![1, size - 1], vec![1; size]] {
+                    let (several, _) = iterations(&a, &near_null, Cuts(cuts, &of_processes), most);
+                    assert_eq!(several, shared, "{spec}, {of_processes:?}");
+                }
             }
         }
     }
