@@ -1,5 +1,6 @@
 //! Boundaries of rows such that all parts cost as much, or as their shares say.
 
+use super::nodes::{between, unknowns};
 use super::rows::Rows;
 use crate::comm::processes::{Processes, gathered};
 use crate::error::Result;
@@ -55,18 +56,20 @@ fn first_with(rows: &Rows, cost: u64) -> u64 {
     low as u64
 }
 
-/// The same rows, moved if one process has much more work than the others. Collective.
+/// The same rows, moved if one process has much more work than the others, or where nodes of several unknowns are cut. Collective.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Usage`](crate::Error::Usage) if a process had 2³² rows; a failed process.
 pub(super) fn rebalanced(processes: &dyn Processes, rows: Rows) -> Result<Rows> {
     let costs = gathered(processes, rows.cost_before(rows.len()))?;
     let mean = costs.iter().map(|cost| *cost as f64).sum::<f64>() / costs.len() as f64;
-    if costs.iter().all(|cost| *cost as f64 <= TOLERABLE * mean) {
-        return Ok(rows);
-    }
-    let starts = balanced(processes, &rows, &vec![1.0; processes.count()])?;
-    rows.moved(processes, starts)
+    let is_even = costs.iter().all(|cost| *cost as f64 <= TOLERABLE * mean);
+    let starts = match is_even {
+        true => rows.starts.clone(),
+        false => balanced(processes, &rows, &vec![1.0; processes.count()])?,
+    };
+    let starts = between(&starts, unknowns(processes, &rows)?);
+    if starts == rows.starts { Ok(rows) } else { rows.moved(processes, starts) }
 }
 
 #[cfg(test)]

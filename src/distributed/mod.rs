@@ -11,6 +11,7 @@
 //! | `assembly` | from entries, sent to the owners of their rows, to rows |
 //! | `entry` | entries on their way |
 //! | `balance` | boundaries such that all parts cost as much |
+//! | `nodes` | rows that belong together |
 //! | `moved` | the same rows between other boundaries |
 //! | `read` | Matrix Market files, read together |
 //! | `npz` | SciPy's files, of which each process looks at its part |
@@ -29,6 +30,7 @@ pub(crate) mod facts;
 mod generated;
 mod info;
 mod moved;
+pub(crate) mod nodes;
 mod npz;
 mod read;
 pub(crate) mod rows;

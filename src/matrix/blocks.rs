@@ -7,7 +7,7 @@ use super::assemble::assemble;
 use crate::error::Result;
 
 /// The sizes of blocks that are looked for.
-const SIZES: [usize; 5] = [6, 5, 4, 3, 2];
+pub(crate) const SIZES: [usize; 5] = [6, 5, 4, 3, 2];
 
 /// Nodes that a thread takes at least.
 const FEW: usize = 1 << 10;

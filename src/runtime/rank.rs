@@ -451,7 +451,9 @@ impl Plan<'_> {
         let none = (None, Duration::ZERO);
         let Some((given, rows)) = &self.given else { return Ok(none) };
         let Some(levels) = given.levels() else { return Ok(none) };
-        if self.board.is_none() && (levels.share.is_some() || rows.len() < levels.a.n_rows()) {
+        // of nodes with several unknowns, processes make levels on their hosts
+        let is_by_hosts = levels.share.is_some() && !levels.near_null.is_constant();
+        if is_by_hosts || self.board.is_none() && (levels.share.is_some() || rows.len() < levels.a.n_rows()) {
             return Ok(none);
         }
         let (first, of_all) = levels.among_all(rows.start);

@@ -148,7 +148,7 @@ impl Whole {
     /// What may be wrong with A for that preconditioner.
     pub(crate) fn of_preconditioner(&self, rows: &Csr, devices: &[Option<Info>]) -> Result<Vec<Csr>> {
         let Setup { method, precond, ref near_null, .. } = self.setup;
-        if !method.applies(precond) {
+        if !method.applies(precond) || precond.most_entries(1, 1).is_empty() {
             return Ok(Vec::new());
         }
         let unknowns = near_null.as_ref().map(NearNull::unknowns);
@@ -237,6 +237,7 @@ impl Whole {
         match (&self.setup.near_null, &self.order) {
             (Some(given), Some(order)) => given.in_order(order),
             (Some(given), None) => given.clone(),
+            (None, _) if self.share.is_some() => NearNull::default(), // who shares rows knows of nodes
             (None, _) => NearNull::of_matrix(rows),
         }
     }
@@ -247,7 +248,7 @@ impl Whole {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
         Ok(Given::of_levels(match &self.share {
-            Some(share) => Levels::among(share, Csr::clone(rows))?,
+            Some(share) => Levels::among(share, Csr::clone(rows), self.near_null(rows))?,
             None => Levels::new(Csr::clone(rows), self.near_null(rows))?,
         }))
     }

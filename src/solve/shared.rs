@@ -13,8 +13,8 @@ use super::statistics::{Answer, Statistics};
 use crate::comm::Processes;
 use crate::comm::processes::{agreed, any, gathered};
 use crate::device::{self, Choice, Selection};
-use crate::distributed::facts;
 use crate::distributed::{ProcessInfo, Rows};
+use crate::distributed::{facts, nodes};
 
 use crate::distributed::share::Share;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::krylov::{Criterion, Indefinite, Reason};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::partition::{cost_of, row_ranges_of};
-use crate::precond::Precond;
+use crate::precond::{NearNull, Precond};
 use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, ShareSource, Stop, Whole};
 use crate::schedule::{Cause, Forecast, Reordering};
 use crate::timeline::stages::stage;
@@ -57,6 +57,10 @@ impl SharedSolver {
         let (selection, shares) = agreed(&*processes, possible)?;
         drop(listing);
         let checking = stage("check");
+        let unknowns = nodes::unknowns(&*processes, &rows)?;
+        // nodes that are cut are none
+        let are_whole = rows.starts.iter().all(|start| start.is_multiple_of(unknowns as u64));
+        let near_null = if are_whole && unknowns > 1 { Some(NearNull::of_unknowns(unknowns)?) } else { None };
         let (share, a) = Share::new(Arc::clone(&processes), rows)?;
         let (share, a) = (Arc::new(share), Arc::new(a));
         let stats = facts::stats(&share, &a)?;
@@ -68,7 +72,7 @@ impl SharedSolver {
         let (method, chain) = agreed(&*processes, Chain::of(asked, Known { is_symmetric, obstacle }))?;
         let chain = chain.among_processes();
         let precond = if method.takes(asked.precond) { asked.precond } else { Precond::Jacobi };
-        let setup = Setup { method, precond, ..asked.clone() };
+        let setup = Setup { method, precond, near_null, ..asked.clone() };
         let mut whole = Whole::new(Arc::clone(&a), &a, None, factor, &setup, Store::none());
         (whole.is_symmetric, whole.has_even_diagonal) = (is_symmetric, stats.diagonal.uneven.is_none());
         whole.setup.is_complex = false;
@@ -260,6 +264,9 @@ fn check_setup(setup: &Setup) -> Result<()> {
             format!("precond = {precond}"),
             "jacobi, block-jacobi, fsai, ilu0, amg or chebyshev, or one process",
         );
+    }
+    if setup.near_null.is_some() {
+        return cannot("near_null".into(), "constants, which are taken for each unknown of a node");
     }
     if setup.reorder == Reorder::Rcm {
         return cannot("reorder = rcm".into(), "none");

@@ -168,6 +168,32 @@ impl Halo {
         self.fill(v)
     }
 
+    /// The same for an element of each node, whose rows are so many.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(super) fn extend_nodes<T: Pod + Send + Sync>(&self, v: &mut Vec<T>, unknowns: usize) -> Result<()> {
+        let mut of_rows: Vec<T> = v.iter().flat_map(|element| vec![*element; unknowns]).collect();
+        self.extend(&mut of_rows)?;
+        *v = of_rows.into_iter().step_by(unknowns).collect();
+        Ok(())
+    }
+
+    /// The same for so many elements of each row.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(super) fn extend_rows(&self, v: &mut Vec<f32>, width: usize) -> Result<()> {
+        let n = v.len() / width;
+        v.resize(self.len * width, 0.0);
+        for k in 0..width {
+            let mut column: Vec<f32> = (0..n).map(|i| v[i * width + k]).collect();
+            self.extend(&mut column)?;
+            (n..self.len).for_each(|i| v[i * width + k] = column[i]);
+        }
+        Ok(())
+    }
+
     /// A matrix with the rows of others behind its own, and the columns that these all have. Collective.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub(crate) struct Levels {
     pub(crate) a: Csr,
     /// Whether that is what was given.
     pub(super) is_as_given: bool,
-    pub(super) near_null: NearNull,
+    pub(crate) near_null: NearNull,
     /// Where that window is, and its diagonal, with that of others' rows.
     pub(crate) share: Option<(Arc<Share>, Vec<f64>)>,
     on_host: OnceLock<Amg>,
@@ -36,14 +36,16 @@ impl Levels {
         Ok(Self { a, is_as_given, near_null, share: None, on_host: OnceLock::new(), on_device: Mutex::default() })
     }
 
-    /// The same of several processes, of which this one has a window. A constant is what is near the null space. Collective.
+    /// The same of several processes, of which this one has a window; no node is cut, and none has blocks that are not full. What is near the null
+    /// space are constants. Collective.
     ///
     /// # Errors
     /// A failed process.
-    pub(crate) fn among(share: &Arc<Share>, a: Csr) -> Result<Self> {
+    pub(crate) fn among(share: &Arc<Share>, a: Csr, near_null: NearNull) -> Result<Self> {
         let mut diagonal = a.diagonal();
         share.fill(&mut diagonal)?;
-        Ok(Self { share: Some((Arc::clone(share), diagonal)), ..Self::new(a, NearNull::default())? })
+        let (share, on_host, on_device) = (Some((Arc::clone(share), diagonal)), OnceLock::new(), Mutex::default());
+        Ok(Self { a, is_as_given: true, near_null, share, on_host, on_device })
     }
 
     /// The number of a row of the matrix among those of all processes; rows and entries of all.
@@ -71,7 +73,7 @@ impl Levels {
             return Ok(made);
         }
         let made = match &self.share {
-            Some((share, diagonal)) => Amg::among(share, &self.a, diagonal, SHARED_LEVEL)?,
+            Some((share, diagonal)) => Amg::among(share, (&self.a, diagonal), self.near_null.unknowns(), SHARED_LEVEL)?,
             None => Amg::of(&self.a, &self.near_null),
         };
         Ok(self.on_host.get_or_init(|| made))

@@ -49,7 +49,7 @@ impl Modes {
     }
 
     /// The length of what the vectors are at a node.
-    fn at_nodes(&self) -> Vec<f32> {
+    pub(super) fn at_nodes(&self) -> Vec<f32> {
         let of_node = self.unknowns * self.width;
         par_rows(self.values.len() / of_node.max(1), |node| {
             norm(&self.values[node * of_node..][..of_node], 1).max(f32::MIN_POSITIVE)
@@ -64,7 +64,7 @@ fn norm<'a>(values: impl IntoIterator<Item = &'a f32>, parts: usize) -> f32 {
 }
 
 /// The norms of the blocks of a matrix whose rows are nodes of so many unknowns, in full blocks; of the diagonal, 1.
-fn condensed(a: &Sparse, unknowns: usize) -> Sparse {
+pub(super) fn condensed(a: &Sparse, unknowns: usize) -> Sparse {
     let rows = a.rows();
     Sparse::by_blocks(
         (a.n_rows() / unknowns, a.n_cols / unknowns),
@@ -97,7 +97,7 @@ pub(super) struct Bases<'a> {
     unknowns: usize,
     width: usize,
     /// The entries of T, row by row.
-    values: Vec<f32>,
+    pub(super) values: Vec<f32>,
     pub(super) next: Modes,
 }
 
@@ -122,6 +122,12 @@ impl<'a> Bases<'a> {
             values,
             next: Modes { unknowns: width, width, values: next, is_positive: false },
         }
+    }
+
+    /// The same with the nodes of others that are in `aggregates`, which have these entries behind the own ones.
+    pub(super) fn among<'b>(self, aggregates: &'b Aggregates, values: Vec<f32>) -> Bases<'b> {
+        let Self { unknowns, width, next, .. } = self;
+        Bases { aggregates, unknowns, width, values, next }
     }
 
     /// T as a matrix, with all columns of an aggregate in each row.

@@ -1,16 +1,18 @@
-use super::super::tests::{constant, laplacian, system};
+use super::super::tests::{laplacian, system};
 use super::*;
 use crate::comm::processes::simulated::processes;
 use crate::distributed::rows::tests::divided;
+use crate::matrix::blocks::unknowns;
 use crate::matrix::gallery;
+use crate::precond::near_null::NearNull;
 
 /// What a process has: z of its rows for each r, and rows and entries of the levels.
 type Made = (Vec<Vec<f64>>, Vec<(usize, usize)>);
 
-fn among(share: &Arc<Share>, window: &Csr, most: u64) -> Amg {
+fn among(share: &Arc<Share>, window: &Csr, unknowns: usize, most: u64) -> Amg {
     let mut diagonal = window.diagonal();
     share.fill(&mut diagonal).unwrap();
-    Amg::among(share, window, &diagonal, most).unwrap()
+    Amg::among(share, (window, &diagonal), unknowns, most).unwrap()
 }
 
 /// The cycle of processes that have the rows from these on, all of which have levels of up to `most` entries.
@@ -19,7 +21,7 @@ fn applied(a: &Csr, starts: &[u64], most: u64, rs: &[Vec<f64>]) -> Made {
         let process = all.process();
         let (share, window) = Share::new(all, divided(a, starts).swap_remove(process)).unwrap();
         let share = Arc::new(share);
-        let amg = among(&share, &window, most);
+        let amg = among(&share, &window, unknowns(a), most);
         let own = starts[process] as usize..starts[process + 1] as usize;
         let apply = |r: &Vec<f64>| {
             let mut z = vec![f64::NAN; share.order()];
@@ -35,8 +37,10 @@ fn applied(a: &Csr, starts: &[u64], most: u64, rs: &[Vec<f64>]) -> Made {
     (z, levels)
 }
 
-fn even(n: usize, count: usize) -> Vec<u64> {
-    (0..=count).map(|k| (n * k / count) as u64).collect()
+/// Even parts of whole nodes.
+fn even(a: &Csr, count: usize) -> Vec<u64> {
+    let (n, unknowns) = (a.n_rows(), unknowns(a));
+    (0..=count).map(|k| (n / unknowns * k / count * unknowns) as u64).collect()
 }
 
 fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -52,7 +56,7 @@ fn iterations(a: &Csr, starts: &[u64], most: u64) -> usize {
         let process = all.process();
         let (share, window) = Share::new(all, divided(a, starts).swap_remove(process)).unwrap();
         let share = Arc::new(share);
-        (among(&share, &window, most), share)
+        (among(&share, &window, unknowns(a), most), share)
     });
     let apply = |r: &[f64]| -> Vec<f64> {
         std::thread::scope(|scope| {
@@ -88,16 +92,16 @@ fn iterations(a: &Csr, starts: &[u64], most: u64) -> usize {
 
 #[test]
 fn of_one_process_as_without() {
-    for name in ["poisson3d:12", "jumps:10", "poisson2d:40", "poisson2d:3"] {
+    for name in ["poisson3d:12", "jumps:10", "poisson2d:40", "poisson2d:3", "elasticity3d:6"] {
         let a = system(name);
         let (n, r) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
-        let alone = Amg::of(&a, &constant());
+        let alone = Amg::of(&a, &NearNull::of_matrix(&a));
         let mut expected = vec![0.0; n];
         alone.apply(&r, &mut expected).unwrap();
         let levels: Vec<_> = alone.hierarchy().levels.iter().map(|level| (level.rows, level.nnz)).collect();
-        let n = n as u64;
+        let (n, third) = (n as u64, even(&a, 3)[1]);
         // one has all, all levels but the last are shared; or the first is everybody's
-        for (starts, most) in [(vec![0, n], 0), (vec![0, 0, n, n], 0), (vec![0, n / 3, n], u64::MAX)] {
+        for (starts, most) in [(vec![0, n], 0), (vec![0, 0, n, n], 0), (vec![0, third, n], u64::MAX)] {
             let (z, of_processes) = applied(&a, &starts, most, std::slice::from_ref(&r));
             assert_eq!(of_processes, levels, "{name}, {starts:?}");
             assert!(z[0] == expected, "{name}, {starts:?}");
@@ -107,14 +111,14 @@ fn of_one_process_as_without() {
 
 #[test]
 fn several_make_a_symmetric_cycle_that_is_as_good() {
-    for name in ["poisson3d:14", "jumps:12", "variable:12", "poisson2d:50"] {
+    for name in ["poisson3d:14", "jumps:12", "variable:12", "poisson2d:50", "elasticity3d:7", "elasticity3d-jumps:6"] {
         let a = system(name);
         let n = a.n_rows();
         let alone = iterations(&a, &[0, n as u64], 0);
         let rs = [1, 2].map(|seed| gallery::random_vector(n, seed));
         for count in [2, 3, 5] {
             for most in [0, 5000] {
-                let starts = even(n, count);
+                let starts = even(&a, count);
                 let (z, levels) = applied(&a, &starts, most, &rs);
                 let (one, other) = (dot(&z[0], &rs[1]), dot(&z[1], &rs[0]));
                 let size = dot(&z[0], &rs[0]);

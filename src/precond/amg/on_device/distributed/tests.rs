@@ -88,7 +88,7 @@ fn on_ranks<R: Send>(
         let group = Group::new(Arc::clone(&all), of_processes).unwrap();
         let (share, window) = Share::new(all, divided(a, &starts).swap_remove(process)).unwrap();
         let share = Arc::new(share);
-        let levels = Levels::among(&share, window).unwrap();
+        let levels = Levels::among(&share, window, constant()).unwrap();
         let place = |row: usize| row - starts[process] as usize + share.own.start;
         let own = &rows[group.own()];
         let own: Vec<Range<usize>> = own.iter().map(|rows| place(rows.start)..place(rows.end)).collect();
