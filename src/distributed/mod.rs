@@ -17,6 +17,7 @@
 //! | `generated` | rows of generated systems |
 //! | `share` | where a process's rows are among all, and what is exchanged for a product |
 //! | `facts` | what is known of the matrix |
+//! | `connected` | which rows are connected, across processes |
 //! | `vectors`, `info` | vectors to and from the first process; what each tells of itself |
 //!
 //! Every function is collective: all processes call it, with the same arguments but for their own part, and all succeed or
@@ -24,6 +25,7 @@
 
 mod assembly;
 mod balance;
+pub(crate) mod connected;
 mod entry;
 pub(crate) mod facts;
 mod generated;

@@ -45,11 +45,11 @@ pub(crate) fn solve(
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
     let reach = match subject.share() {
-        Some(share) => Reach::among(share, b, stop)?,
+        Some(share) => Reach::among(share, subject.null_space(), b, x, stop)?,
         None => Reach::of(subject.null_space(), b, x, stop),
     };
     let answer = in_range(subject, ranks, failures, &reach, x, control, (statistics, started))?;
-    Ok(reach.answer(answer, |b| subject.residual_alone(b, x)))
+    reach.try_answer(answer, |b| subject.residual(b, x))
 }
 
 /// The same for what of b is in the range of A.
@@ -77,7 +77,10 @@ fn in_range(
         let gathering = stage("gather");
         let before = kept_beside(subject, x);
         round.give(&y, x);
-        reach.settle(x);
+        match subject.share() {
+            Some(share) => reach.settle_among(share, x)?,
+            None => reach.settle(x),
+        }
         drop(y);
         statistics.gather += gathering.end();
         let early = control.early.filter(|_| reached.is_none() && !is_estimate);

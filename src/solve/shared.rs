@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::chain::{Chain, Known, check_precond};
 use super::facts::{check, matrix_factor};
+use super::null_space::NullSpace;
 use super::outcome::Outcome;
 use super::recovery;
 use super::session::{Solver, check_tolerances, check_vector};
@@ -64,6 +65,7 @@ impl SharedSolver {
         let (factor, stats) = agreed(&*processes, known.map_err(|error| in_all(&share, error)))?;
         let is_symmetric = stats.asymmetry.is_none() || asked.assume_symmetric;
         let obstacle = obstacle(&share, &a, &stats, is_symmetric)?;
+        let null_space = NullSpace::of_share(&share, &a, is_symmetric)?;
         drop(checking);
         let (method, chain) = agreed(&*processes, Chain::of(asked, Known { is_symmetric, obstacle }))?;
         let chain = chain.among_processes();
@@ -97,7 +99,7 @@ impl SharedSolver {
             ranks,
             failures,
             obstacle,
-            null_space: None,
+            null_space,
             chain,
             remembered: None,
             memory: None,

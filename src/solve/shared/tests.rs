@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::comm::processes::simulated::processes;
 use crate::distributed::rows::tests::divided;
-use crate::krylov::Method;
+use crate::krylov::{Method, Singularity};
 use crate::matrix::gallery::{self, Spec};
 use crate::real::Precision;
 
@@ -137,4 +137,45 @@ fn a_device_that_fails_ends_all() {
         SharedSolver::new(all, rows, &setup).unwrap_err().to_string()
     });
     assert!(errors[0].starts_with("process 1 failed: shares") && errors[1].starts_with("shares"), "{errors:?}");
+}
+
+/// Laplacians: constants can't be reached, and x is as near to the guess as it can be.
+#[test]
+fn singular_systems_as_alone() {
+    let stop = Stop { rtol: 1e-9, ..Stop::default() };
+    for (name, method) in [
+        ("neumann2d:13x7", Method::Cg),
+        ("neumann2d:13x7", Method::Minres),
+        ("graph-laplacian:90", Method::Auto),
+        ("markov:12", Method::Idr),
+    ] {
+        let a = Arc::new(name.parse::<Spec>().unwrap().build().unwrap());
+        let n = a.n_rows();
+        let random = gallery::random_vector(n, 3);
+        let setup = Setup { method, devices: "host".parse().unwrap(), ..Setup::default() };
+        for b in [random.clone(), a.mul_vec(&random)] {
+            let alone =
+                Solver::new(Arc::clone(&a), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+            for starts in [even(n, 2), even(n, 5), vec![0, 0, 1, n - 1, n, n]] {
+                let outcomes = solve(&a, &b, &starts, &setup, &stop);
+                let (x, first) = (whole(&outcomes), outcomes[0].as_ref().unwrap());
+                let found = verify::residual(&a, &b, &x).relative_2;
+                let what = format!("{name}, {method}, {starts:?}: {} after {}", first.reason, first.iterations);
+                assert!(first.iterations.abs_diff(alone.iterations) <= 1 + alone.iterations / 10, "{what}");
+                assert!((first.residual.relative_2 - found).abs() <= 1e-9 * found.max(1e-9), "{what}");
+                assert!((found - alone.residual.relative_2).abs() <= 2e-9, "{what}");
+                match (first.reason, alone.reason) {
+                    (
+                        Reason::Singular(Singularity::Inconsistent { parts, least }),
+                        Reason::Singular(Singularity::Inconsistent { parts: expected, least: of_alone }),
+                    ) => assert!(parts == expected && (least / of_alone - 1.0).abs() < 1e-12, "{what}"),
+                    (found, expected) => assert!(found.converged() && expected.converged(), "{what}, {expected}"),
+                }
+                if name.starts_with("neumann") {
+                    assert!(x.iter().sum::<f64>().abs() < 1e-10, "{what}");
+                }
+                assert!(outcomes.iter().flatten().all(|other| other.reason == first.reason), "{what}");
+            }
+        }
+    }
 }
