@@ -117,13 +117,16 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The same for the part of x that one of several processes has. Collective.
+    /// The same where x may be the part of one of several processes. Collective.
     ///
     /// # Errors
     /// A failed process.
-    pub(super) fn settle_among(&self, share: &Share, x: &mut [f64]) -> Result<()> {
-        if let Some(null_space) = self.null_space.filter(|known| known.is_symmetric()) {
-            self.take(null_space, &null_space.means_among(&*share.processes, x)?, x);
+    pub(super) fn settle_in(&self, share: Option<&Share>, x: &mut [f64]) -> Result<()> {
+        match (self.null_space.filter(|known| known.is_symmetric()), share) {
+            (Some(null_space), Some(share)) => {
+                self.take(null_space, &null_space.means_among(&*share.processes, x)?, x);
+            }
+            _ => self.settle(x),
         }
         Ok(())
     }

@@ -143,10 +143,7 @@ impl SharedSolver {
         let (share, n) = (Arc::clone(&self.share), self.share.own.len());
         let processes = &*share.processes;
         let vectors = check_vector("b", b, n).and_then(|()| x0.map_or(Ok(()), |x0| check_vector("x0", x0, n)));
-        let possible = vectors.and_then(|()| check_tolerances(stop)).and_then(|()| match control.checkpoint {
-            Some(_) => Err(Error::Usage("snapshots of a solve by several processes are not possible".into())),
-            None => Ok(()),
-        });
+        let possible = vectors.and_then(|()| check_tolerances(stop));
         agreed(processes, possible.map_err(|error| in_all(&share, error)))?;
         let b = share.padded(b);
         let mut x = x0.map_or_else(|| vec![0.0; share.order()], |x0| share.padded(x0));
