@@ -25,7 +25,7 @@
 //! none does.
 
 mod assembly;
-mod balance;
+pub(crate) mod balance;
 pub(crate) mod connected;
 mod entry;
 pub(crate) mod facts;

@@ -1,10 +1,13 @@
 //! The solver of a system whose rows lie in several processes.
 
+mod cut;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::chain::{Chain, Known, check_precond};
+pub use self::cut::Cut;
+use super::chain::{Chain, Known};
 use super::facts::{check, matrix_factor};
 use super::null_space::NullSpace;
 use super::outcome::Outcome;
@@ -24,7 +27,7 @@ use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::partition::{cost_of, row_ranges_of};
 use crate::precond::Precond;
-use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, ShareSource, Stop, Whole};
+use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Cause, Forecast, Reordering};
 use crate::timeline::stages::stage;
 use crate::tune::store::Store;
@@ -46,17 +49,17 @@ impl SharedSolver {
     /// As [`Solver::new`], the same on all processes; [`Error::Usage`] for what several processes can't have: methods that factorise or
     /// minimise, [`Precond::Amg`] and [`Precond::Transversal`].
     pub fn new(processes: Arc<dyn Processes>, rows: Rows, setup: &Setup) -> Result<Self> {
+        let cut = Cut::as_given(&*processes, rows, setup)?;
+        Self::of_cut(processes, cut, setup)
+    }
+
+    /// The same with rows for the devices that were chosen for them. Collective.
+    ///
+    /// # Errors
+    /// As [`SharedSolver::new`].
+    pub fn of_cut(processes: Arc<dyn Processes>, cut: Cut, setup: &Setup) -> Result<Self> {
         let (start, asked) = (Instant::now(), setup);
-        let listing = stage("list");
-        let possible = check_setup(asked).and_then(|()| check_precond(asked)).and_then(|()| {
-            let selection = own_devices(&*processes, asked)?;
-            let count = selection.ranks.len();
-            let even = || Ok(vec![1.0; count]);
-            let shares = asked.shares.as_ref().map_or_else(even, |shares| shares.of_ranks(count).map(<[f64]>::to_vec));
-            Ok((selection, shares?))
-        });
-        let (selection, shares) = agreed(&*processes, possible)?;
-        drop(listing);
+        let Cut { rows, selection, shares, source } = cut;
         let checking = stage("check");
         let (share, a) = Share::new(Arc::clone(&processes), rows)?;
         let (share, a) = (Arc::new(share), Arc::new(a));
@@ -76,7 +79,6 @@ impl SharedSolver {
         whole.setup.is_complex = false;
         whole.share = Some(Arc::clone(&share));
         let Selection { ranks: devices, rejected, note, .. } = selection;
-        let source = if asked.shares.is_some() { ShareSource::ByHand } else { ShareSource::Even };
         let first = share.own.start;
         let cost = |row: usize| cost_of(row, a.row_ptr()[first + row] - a.row_ptr()[first]);
         let ranges = row_ranges_of(share.own.len(), cost, &shares);

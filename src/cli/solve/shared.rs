@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use declive::distributed::{self, Columns, Processes, Rows, agreed};
 use declive::matrix_market::Zeros;
-use declive::solve::{Checkpoint, Checkpoints, Control, OnFailure, Progress, SharedSolver};
+use declive::solve::{Checkpoint, Checkpoints, Control, Cut, OnFailure, Progress, SharedSolver};
 use declive::timeline::stages::stage;
 use declive::{Error, Outcome};
 
@@ -57,14 +57,16 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         let _shown = screen.working(&format!("reading {}", plan.source));
         read(plan, &**processes)?
     };
-    let vectors = Vectors::new(plan, &**processes, &rows, screen)?;
-    let starts = rows.starts().to_vec();
-    let identity = checkpoint::identity(plan, &**processes, &rows, &vectors.b)?;
+    // where rows are decides which parts of vectors are read
+    let cut = Cut::by_speed(&**processes, rows, &plan.setup).map_err(|error| about(plan, error))?;
+    let vectors = Vectors::new(plan, &**processes, cut.rows(), screen)?;
+    let starts = cut.rows().starts().to_vec();
+    let identity = checkpoint::identity(plan, &**processes, cut.rows(), &vectors.b)?;
     let from = checkpoint::columns(plan, &**processes, &starts, identity.as_ref())?;
     let read = start.elapsed();
     let mut solver = {
         let _shown = screen.working("preparing the devices");
-        SharedSolver::new(Arc::clone(processes), rows, &plan.setup).map_err(|error| about(plan, error))?
+        SharedSolver::of_cut(Arc::clone(processes), cut, &plan.setup).map_err(|error| about(plan, error))?
     };
     let saver = Saver::new(plan, (&**processes, &starts), identity, solver.solver().method());
     let mut outcomes: Vec<Outcome> = Vec::new();
