@@ -55,13 +55,16 @@
 //! # }
 //! ```
 
-use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+mod among;
+mod source;
+
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
 use rayon::prelude::*;
 
+use self::source::Source;
 use crate::cache::Digest;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -144,7 +147,25 @@ impl Identity {
     /// # Panics
     /// If a column has not as many elements as the matrix has columns, or if there are more than of b.
     pub fn write(&self, out: &mut dyn Write, note: &str, columns: &[Checkpoint<'_>]) -> io::Result<()> {
-        assert!(columns.len() as u64 <= self.columns, "{} columns of {}", columns.len(), self.columns);
+        let facts: Vec<(u64, f64)> = columns.iter().map(|one| (one.iterations, one.rel_residual_2)).collect();
+        self.write_by(out, note, &facts, |put| {
+            for column in columns {
+                assert_eq!(column.x.len() as u64, self.unknowns, "elements of a column");
+                column.x.chunks(PIECE).try_for_each(&mut *put)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The same of columns of which these are the iterations and residuals, and whose pieces `each` gives to the function that it gets.
+    fn write_by(
+        &self,
+        out: &mut dyn Write,
+        note: &str,
+        facts: &[(u64, f64)],
+        each: impl FnOnce(&mut dyn FnMut(&[f64]) -> io::Result<()>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        assert!(facts.len() as u64 <= self.columns, "{} columns of {}", facts.len(), self.columns);
         let mut end = note.len().min(MAX_NOTE);
         while !note.is_char_boundary(end) {
             end -= 1;
@@ -155,26 +176,28 @@ impl Identity {
         head.extend(VERSION.to_le_bytes());
         head.extend([self.unknowns, self.entries, self.columns].into_iter().flat_map(u64::to_le_bytes));
         head.extend([self.a.0, self.b.0].concat());
-        head.extend([columns.len() as u64, note.len() as u64].into_iter().flat_map(u64::to_le_bytes));
-        for column in columns {
-            assert_eq!(column.x.len() as u64, self.unknowns, "elements of a column");
-            head.extend(column.iterations.to_le_bytes());
-            head.extend(column.rel_residual_2.to_le_bytes());
+        head.extend([facts.len() as u64, note.len() as u64].into_iter().flat_map(u64::to_le_bytes));
+        for (iterations, rel_residual_2) in facts {
+            head.extend(iterations.to_le_bytes());
+            head.extend(rel_residual_2.to_le_bytes());
         }
         head.extend(note);
         let mut crc = Hasher::new();
-        let mut put = |bytes: &[u8]| {
-            crc.update(bytes);
-            out.write_all(bytes)
-        };
-        put(&head)?;
+        crc.update(&head);
+        out.write_all(&head)?;
         let mut bytes = Vec::new();
-        for piece in columns.iter().flat_map(|column| column.x.chunks(PIECE)) {
+        each(&mut |piece| {
             bytes.clear();
             bytes.extend(piece.iter().flat_map(|v| v.to_le_bytes()));
-            put(&bytes)?;
-        }
+            crc.update(&bytes);
+            out.write_all(&bytes)
+        })?;
         out.write_all(&crc.finalize().to_le_bytes())
+    }
+
+    /// Checks that a file is of this system.
+    fn check(&self, saved: &Self, path: &Path) -> Result<()> {
+        self.difference(saved).map_or(Ok(()), |reason| Err(Error::Checkpoint { path: path.into(), reason }))
     }
 
     /// In what the system of `saved` is another one.
@@ -205,20 +228,8 @@ impl Saved {
     /// # Errors
     /// [`Error::Io`]; [`Error::Checkpoint`] for a file that is no checkpoint, one of a later version, or a damaged one.
     pub fn read(path: &Path) -> Result<Self> {
-        let io = |e| Error::io(path, e);
-        let bad = |reason: String| Error::Checkpoint { path: path.into(), reason };
-        let file = File::open(path).map_err(io)?;
-        let meta = file.metadata().map_err(io)?;
-        if meta.is_dir() {
-            return Err(io(io::ErrorKind::IsADirectory.into()));
-        }
-        let source = Source { file: BufReader::with_capacity(1 << 20, file), crc: Hasher::new(), found: meta.len() };
-        source.read().map(|(identity, note, columns)| Self { path: path.into(), identity, note, columns }).map_err(
-            |e| match e {
-                Bad::Io(e) if e.kind() != io::ErrorKind::UnexpectedEof => io(e),
-                other => bad(other.to_string()),
-            },
-        )
+        let (identity, note, columns) = Source::open(path)?.read().map_err(|e| e.of(path))?;
+        Ok(Self { path: path.into(), identity, note, columns })
     }
 
     /// The columns, for those who have this system.
@@ -226,106 +237,8 @@ impl Saved {
     /// # Errors
     /// [`Error::Checkpoint`] if they belong to another one.
     pub fn of(self, identity: &Identity) -> Result<Vec<Column>> {
-        match identity.difference(&self.identity) {
-            Some(reason) => Err(Error::Checkpoint { path: self.path, reason }),
-            None => Ok(self.columns),
-        }
-    }
-}
-
-/// What may be wrong with a file.
-#[derive(Debug, thiserror::Error)]
-enum Bad {
-    /// Where it is not the end of the file that came too early, this is no error of its content.
-    #[error("it ends too early: truncated")]
-    Io(#[from] io::Error),
-    #[error("this is no checkpoint of declive")]
-    Foreign,
-    #[error("a checkpoint in version {0} of the format; this program knows version {VERSION}")]
-    Version(u32),
-    #[error(
-        "it has {found} bytes in place of {expected}: {}",
-        if u128::from(*found) < *expected { "truncated" } else { "something follows" }
-    )]
-    Length { expected: u128, found: u64 },
-    #[error("the file is damaged: {0}")]
-    Content(&'static str),
-}
-
-/// A file being read.
-struct Source<R> {
-    file: R,
-    crc: Hasher,
-    /// Its bytes.
-    found: u64,
-}
-
-impl<R: Read> Source<R> {
-    fn read(mut self) -> std::result::Result<(Identity, String, Vec<Column>), Bad> {
-        let magic =
-            self.array().map_err(|e| if e.kind() == io::ErrorKind::UnexpectedEof { Bad::Foreign } else { e.into() })?;
-        if magic != MAGIC {
-            return Err(Bad::Foreign);
-        }
-        let version = u32::from_le_bytes(self.array()?);
-        if version != VERSION {
-            return Err(Bad::Version(version));
-        }
-        let [unknowns, entries, columns] = [self.number()?, self.number()?, self.number()?];
-        let [a, b] = [Digest(self.array()?), Digest(self.array()?)];
-        let [count, note_len] = [self.number()?, self.number()?];
-        // what the header claims is believed only if it is there
-        let [wide_rows, wide_count] = [unknowns, count].map(u128::from);
-        let of_columns = wide_rows.saturating_mul(8).saturating_add(16).saturating_mul(wide_count);
-        let expected = of_columns.saturating_add(u128::from(note_len)).saturating_add(HEADER as u128 + 4);
-        if expected != u128::from(self.found) {
-            return Err(Bad::Length { expected, found: self.found });
-        }
-        if note_len > MAX_NOTE as u64 || count > columns {
-            return Err(Bad::Content("its header contradicts itself"));
-        }
-        let mut facts = Vec::new();
-        for _ in 0..count {
-            facts.push((self.number()?, f64::from_le_bytes(self.array()?)));
-        }
-        let mut note = vec![0; note_len as usize];
-        self.fill(&mut note)?;
-        let mut all = Vec::new();
-        let mut bytes = vec![0; 8 * PIECE];
-        for (iterations, rel_residual_2) in facts {
-            let mut x = Vec::with_capacity(unknowns as usize);
-            while x.len() < unknowns as usize {
-                let piece = &mut bytes[..8 * PIECE.min(unknowns as usize - x.len())];
-                self.fill(piece)?;
-                x.extend(piece.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
-            }
-            all.push(Column { iterations, rel_residual_2, x });
-        }
-        let sum = self.crc.clone().finalize();
-        if u32::from_le_bytes(self.array()?) != sum {
-            return Err(Bad::Content("its checksum is another one"));
-        }
-        let note = String::from_utf8(note).map_err(|_| Bad::Content("its note is no text"))?;
-        if !all.iter().all(|column| column.x.par_iter().all(|v| v.is_finite())) {
-            return Err(Bad::Content("x is not finite"));
-        }
-        Ok((Identity { unknowns, entries, columns, a, b }, note, all))
-    }
-
-    fn fill(&mut self, to: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact(to)?;
-        self.crc.update(to);
-        Ok(())
-    }
-
-    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn number(&mut self) -> io::Result<u64> {
-        self.array().map(u64::from_le_bytes)
+        identity.check(&self.identity, &self.path)?;
+        Ok(self.columns)
     }
 }
 
@@ -337,8 +250,7 @@ mod tests {
     use crate::matrix::gallery;
 
     fn read(file: &[u8]) -> std::result::Result<(Identity, String, Vec<Column>), String> {
-        let source = Source { file, crc: Hasher::new(), found: file.len() as u64 };
-        source.read().map_err(|bad| bad.to_string())
+        Source::of(file, file.len() as u64).read().map_err(|bad| bad.to_string())
     }
 
     fn written(identity: &Identity, note: &str, columns: &[Column]) -> Vec<u8> {

@@ -88,8 +88,9 @@ impl<T: Pod> Deref for Elements<T> {
     }
 }
 
-/// The stream of [`exchange`].
+/// The stream of [`exchange`], and that of vectors on their way to and from the first process.
 const EXCHANGE: u32 = 0;
+pub(crate) const VECTORS: u32 = 1;
 
 /// Elements of one message at the most, so that no memory is needed for more than that at a time beside what arrives.
 const PIECE: usize = 1 << 24;

@@ -19,7 +19,7 @@ const TOLERABLE: f64 = 1.05;
 pub(crate) fn balanced(processes: &dyn Processes, rows: &Rows, shares: &[f64]) -> Result<Vec<u64>> {
     let whole: f64 = shares.iter().sum();
     assert!(shares.iter().all(|share| *share >= 0.0) && whole > 0.0 && whole.is_finite(), "shares {shares:?}");
-    let (own, own_cost) = (processes.process(), rows.cost_before(rows.len()));
+    let (own, own_cost) = (processes.process(), rows.cost());
     let costs = gathered(processes, own_cost)?;
     let (before, all): (u64, u64) = (costs[..own].iter().sum(), costs.iter().sum());
     let [first, last] = [rows.starts[0], rows.starts[rows.starts.len() - 1]];
@@ -61,7 +61,7 @@ fn first_with(rows: &Rows, cost: u64) -> u64 {
 /// # Errors
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::Usage`](crate::Error::Usage) if a process had 2³² rows; a failed process.
 pub(super) fn rebalanced(processes: &dyn Processes, rows: Rows) -> Result<Rows> {
-    let costs = gathered(processes, rows.cost_before(rows.len()))?;
+    let costs = gathered(processes, rows.cost())?;
     let mean = costs.iter().map(|cost| *cost as f64).sum::<f64>() / costs.len() as f64;
     let is_even = costs.iter().all(|cost| *cost as f64 <= TOLERABLE * mean);
     let starts = match is_even {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::share::Share;
-use super::vectors::texts;
+use crate::comm::processes::exchange;
 use crate::error::Result;
 
 /// One process of several that have solved a system.
@@ -39,4 +39,14 @@ impl ProcessInfo {
         let all = texts(share, serde_json::to_string(&own).unwrap_or_default())?;
         Ok(all.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
     }
+}
+
+/// What each process has to say, for all. Collective.
+///
+/// # Errors
+/// A failed process.
+fn texts(share: &Share, own: String) -> Result<Vec<String>> {
+    let own = own.into_bytes();
+    let told = exchange(&*share.processes, vec![own; share.processes.count()])?;
+    Ok(told.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect())
 }

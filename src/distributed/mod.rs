@@ -18,13 +18,16 @@
 //! | `generated` | rows of generated systems |
 //! | `share` | where a process's rows are among all, and what is exchanged for a product |
 //! | `facts` | what is known of the matrix |
-//! | `vectors`, `info` | vectors to and from the first process; what each tells of itself |
+//! | `connected` | which rows are connected, across processes |
+//! | `pieces` | vectors to and from the first process |
+//! | `info` | what each tells of itself |
 //!
 //! Every function is collective: all processes call it, with the same arguments but for their own part, and all succeed or
 //! none does.
 
 mod assembly;
-mod balance;
+pub(crate) mod balance;
+pub(crate) mod connected;
 mod entry;
 pub(crate) mod facts;
 mod generated;
@@ -32,16 +35,16 @@ mod info;
 mod moved;
 pub(crate) mod nodes;
 mod npz;
+mod pieces;
 mod read;
 pub(crate) mod rows;
 pub(crate) mod share;
 mod system;
-mod vectors;
 
 pub use crate::comm::processes::agreed;
 pub use crate::comm::{Bytes, HostMemory, Processes};
 pub use generated::generated;
 pub use info::ProcessInfo;
+pub use pieces::{Columns, from_first};
 pub use rows::{Rows, Triplets};
 pub use system::read;
-pub use vectors::{gathered_in_first, scattered};

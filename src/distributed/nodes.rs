@@ -40,7 +40,7 @@ fn is_full(rows: &Rows, first: u64, size: usize) -> bool {
 }
 
 /// Boundaries of rows between nodes of so many unknowns: each moved back by less than a node.
-pub(super) fn between(starts: &[u64], unknowns: usize) -> Vec<u64> {
+pub(crate) fn between(starts: &[u64], unknowns: usize) -> Vec<u64> {
     starts.iter().map(|start| start - start % unknowns as u64).collect()
 }
 

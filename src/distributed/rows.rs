@@ -1,5 +1,9 @@
 //! What one process holds of a matrix.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+
 use super::assembly::Assembly;
 use super::entry::by_owner;
 use crate::comm::processes::{Processes, agreed, gathered};
@@ -100,6 +104,38 @@ impl Rows {
         let row_ptr = a.row_ptr()[first..=last].iter().map(|at| at - entries.start).collect();
         let values = a.values()[entries].to_vec();
         Ok(Self { n_rows, n_cols: a.n_cols() as u64, starts, row_ptr, columns, values })
+    }
+
+    /// Some of the own rows of process `process`, and places for the columns of others: a square matrix, in which the columns are in the same
+    /// order.
+    ///
+    /// # Errors
+    /// More rows and columns than 32-bit indices have numbers for.
+    pub(crate) fn excerpt(&self, process: usize, rows: Range<usize>) -> Result<Csr> {
+        let entries = self.row_ptr[rows.start]..self.row_ptr[rows.end];
+        let [first, last] = [rows.start, rows.end].map(|row| self.starts[process] + row as u64);
+        let columns = &self.columns[entries.clone()];
+        let mut others: Vec<u64> = columns.par_iter().copied().filter(|j| !(first..last).contains(j)).collect();
+        others.par_sort_unstable();
+        others.dedup();
+        let before = others.partition_point(|j| *j < first);
+        let place = |j: &u64| {
+            if (first..last).contains(j) {
+                return (j - first) as u32 + before as u32;
+            }
+            let (Ok(k) | Err(k)) = others.binary_search(j);
+            if k < before { k as u32 } else { (k + rows.len()) as u32 }
+        };
+        let order = rows.len() + others.len();
+        let mut row_ptr = vec![0; before];
+        row_ptr.extend(self.row_ptr[rows.start..=rows.end].iter().map(|at| at - entries.start));
+        row_ptr.resize(order + 1, entries.len());
+        Csr::new(order, order, row_ptr, columns.par_iter().map(place).collect(), self.values[entries].to_vec())
+    }
+
+    /// What an iteration costs on the own rows, see [`cost_of`].
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost_before(self.len())
     }
 
     /// The number of own rows.

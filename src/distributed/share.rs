@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytemuck::Pod;
 use rayon::prelude::*;
 
 use super::rows::Rows;
@@ -120,13 +121,24 @@ impl Share {
     ///
     /// # Errors
     /// A failed process.
-    pub(crate) fn fill(&self, v: &mut [f64]) -> Result<()> {
+    pub(crate) fn fill<T: Pod + Send + Sync>(&self, v: &mut [T]) -> Result<()> {
         let of_places = |places: &Vec<u32>| places.iter().map(|&i| v[i as usize]).collect();
         let arrived = exchange(&*self.processes, self.to_each.iter().map(of_places).collect())?;
         for (places, elements) in self.from_each.iter().zip(arrived) {
             v[places.clone()].copy_from_slice(&elements);
         }
         Ok(())
+    }
+
+    /// The other way: what a vector of the window has at the places of others goes to them. Gives, of each process in order, the places of
+    /// this process's rows and what it has for them. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn handed_over<T: Pod + Send + Sync>(&self, v: &[T]) -> Result<impl Iterator<Item = (&[u32], Vec<T>)>> {
+        let of_places = |places: &Range<usize>| v[places.clone()].to_vec();
+        let arrived = exchange(&*self.processes, self.from_each.iter().map(of_places).collect())?;
+        Ok(self.to_each.iter().map(Vec::as_slice).zip(arrived))
     }
 
     /// This process's rows of a matrix in the window, with the columns of these rows alone.

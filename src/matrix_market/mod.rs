@@ -72,4 +72,4 @@ pub use read::{
     read_vectors_from,
 };
 pub(crate) use source::unpacked;
-pub use write::{Unwritable, WriteOptions, write_matrix, write_vectors};
+pub use write::{Unwritable, WriteOptions, head_of_vectors, write_elements, write_matrix, write_vectors};

@@ -42,5 +42,5 @@ mod write;
 pub use crate::error::npz::{Error, ErrorKind};
 pub use element::Element;
 pub use read::{Matrix, is_npz, map, map_with, read, read_with};
-pub use vectors::{is_npy, read_vectors, write_array, write_vectors};
+pub use vectors::{is_npy, read_rows, read_vectors, vectors_header, write_array, write_vectors};
 pub use write::{write, write_any};

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -36,6 +37,19 @@ pub fn is_npy(path: &Path) -> bool {
 /// # Errors
 /// [`Error::Io`]; [`Error::Npz`] for what is no such array.
 pub fn read_vectors(path: &Path) -> Result<AnyVectors> {
+    read_part(path, None).map(|(_, vectors)| vectors)
+}
+
+/// Reads some rows of such an array, as far as it has them, and nothing else of it; tells how many it has.
+///
+/// # Errors
+/// As [`read_vectors`].
+pub fn read_rows(path: &Path, rows: Range<u64>) -> Result<(u64, AnyVectors)> {
+    read_part(path, Some(rows))
+}
+
+/// Reads all rows, or some.
+fn read_part(path: &Path, some: Option<Range<u64>>) -> Result<(u64, AnyVectors)> {
     let io_error = |e| Error::io(path, e);
     let wrong = |kind| {
         let file = path.to_string_lossy().into_owned();
@@ -81,28 +95,44 @@ pub fn read_vectors(path: &Path) -> Result<AnyVectors> {
         let (start, bytes) = (header.len as u64, u64::try_from(wanted).unwrap_or(u64::MAX));
         return Err(wrong(ErrorKind::Truncated { start, bytes, file_bytes: (header.len + there) as u64 }));
     }
-    let is_complex = dtype.kind == b'c';
-    let numbers = if is_complex { 2 } else { 1 };
-    let mut all: Vec<f64> = zeros(rows * columns * numbers).map_err(|e| e.into_error(&path.to_string_lossy()))?;
-    let decoded = all.par_chunks_mut(CHUNK * numbers).zip(bytes[header.len..].par_chunks(CHUNK * dtype.bytes()));
-    decoded.for_each(|(to, bytes)| decode::floats(dtype, bytes, to));
-    Ok(if is_complex {
-        AnyVectors::Complex(by_columns(bytemuck::cast_slice::<_, Complex64>(&all), [rows, columns], header.fortran))
+    let own = some.map_or(0..rows, |some| {
+        let [start, end] = [some.start, some.end].map(|end| usize::try_from(end).unwrap_or(rows).min(rows));
+        start..end.max(start)
+    });
+    let bytes = &bytes[header.len..];
+    let vectors = if dtype.kind == b'c' {
+        let all = elements(&header, bytes, [rows, columns], own, 2, path)?;
+        AnyVectors::Complex(
+            all.into_iter().map(|column| bytemuck::cast_slice::<_, Complex64>(&column).to_vec()).collect(),
+        )
     } else {
-        AnyVectors::Real(by_columns(&all, [rows, columns], header.fortran))
-    })
+        AnyVectors::Real(elements(&header, bytes, [rows, columns], own, 1, path)?)
+    };
+    Ok((rows as u64, vectors))
 }
 
-/// The columns of an array.
-fn by_columns<T: Copy + Send + Sync>(all: &[T], [rows, columns]: [usize; 2], fortran: bool) -> Vec<Vec<T>> {
-    let column = |k: usize| {
-        if fortran || columns == 1 {
-            all[k * rows..(k + 1) * rows].to_vec()
-        } else {
-            all.iter().skip(k).step_by(columns).copied().collect()
-        }
+/// Some rows of the columns of an array, whose elements are so many numbers each.
+fn elements(
+    Header { dtype, fortran, .. }: &Header,
+    bytes: &[u8],
+    [rows, columns]: [usize; 2],
+    own: Range<usize>,
+    numbers: usize,
+    path: &Path,
+) -> Result<Vec<Vec<f64>>> {
+    let decoded = |places: Range<usize>| {
+        let mut all: Vec<f64> = zeros(places.len() * numbers).map_err(|e| e.into_error(&path.to_string_lossy()))?;
+        let bytes = &bytes[places.start * dtype.bytes()..places.end * dtype.bytes()];
+        let parts = all.par_chunks_mut(CHUNK * numbers).zip(bytes.par_chunks(CHUNK * dtype.bytes()));
+        parts.for_each(|(to, bytes)| decode::floats(dtype, bytes, to));
+        Ok(all)
     };
-    (0..columns).into_par_iter().map(column).collect()
+    if *fortran || columns == 1 {
+        return (0..columns).map(|k| decoded(k * rows + own.start..k * rows + own.end)).collect();
+    }
+    let all = decoded(own.start * columns..own.end * columns)?;
+    let column = |k: usize| all.chunks_exact(numbers).skip(k).step_by(columns).flatten().copied().collect();
+    Ok((0..columns).into_par_iter().map(column).collect())
 }
 
 /// Writes a vector, of one dimension, or several as the columns of an array of two.
@@ -115,10 +145,16 @@ fn by_columns<T: Copy + Send + Sync>(all: &[T], [rows, columns]: [usize; 2], for
 pub fn write_vectors<T: Element>(mut out: impl Write, columns: &[&[T]]) -> io::Result<()> {
     let rows = columns.first().map_or(0, |column| column.len());
     assert!(columns.iter().all(|column| column.len() == rows), "vectors of one length");
-    let order = if cfg!(target_endian = "big") { '>' } else { '<' };
-    let shape = if columns.len() == 1 { format!("({rows},)") } else { format!("({rows}, {})", columns.len()) };
-    out.write_all(&header::write(&format!("{order}{}", T::NAME), columns.len() > 1, &shape))?;
+    out.write_all(&vectors_header::<T>([rows as u64, columns.len() as u64]))?;
     columns.iter().try_for_each(|column| out.write_all(bytemuck::cast_slice(column)))
+}
+
+/// What comes before the elements in the file of so many rows and columns: the elements of one column after the other follow.
+#[must_use]
+pub fn vectors_header<T: Element>([rows, columns]: [u64; 2]) -> Vec<u8> {
+    let order = if cfg!(target_endian = "big") { '>' } else { '<' };
+    let shape = if columns == 1 { format!("({rows},)") } else { format!("({rows}, {columns})") };
+    header::write(&format!("{order}{}", T::NAME), columns > 1, &shape)
 }
 
 /// Writes an array of any dimensions, whose first index runs fastest.
@@ -145,6 +181,28 @@ mod tests {
         std::fs::write(file.path(), bytes).unwrap();
         assert_eq!(is_npy(file.path()), bytes.starts_with(&header::MAGIC));
         read_vectors(file.path())
+    }
+
+    #[test]
+    fn some_rows() {
+        let columns: Vec<Vec<f64>> = (0..3).map(|k| (0..10).map(|i| f64::from(10 * k + i)).collect()).collect();
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        // one column; several, in either order of the elements
+        let by_rows = |i: usize| columns.iter().flat_map(move |column| column[i].to_le_bytes());
+        let mut in_c = header::write("<f8", false, "(10, 3)");
+        in_c.extend((0..10).flat_map(by_rows));
+        for (bytes, count) in [(written(&slices[..1]), 1), (written(&slices), 3), (in_c, 3)] {
+            std::fs::write(file.path(), bytes).unwrap();
+            for (rows, expected) in [(0..10, 0..10), (2..7, 2..7), (4..4, 4..4), (8..20, 8..10), (30..50, 10..10)] {
+                let expected: Vec<Vec<f64>> = columns[..count].iter().map(|v| v[expected.clone()].to_vec()).collect();
+                assert_eq!(read_rows(file.path(), rows).unwrap(), (10, AnyVectors::Real(expected)));
+            }
+        }
+        let complex = [Complex64::ONE, Complex64::I, Complex64::new(3.0, 4.0)];
+        std::fs::write(file.path(), written(&[&complex[..]])).unwrap();
+        let (rows, found) = read_rows(file.path(), 1..3).unwrap();
+        assert_eq!((rows, found), (3, AnyVectors::Complex(vec![complex[1..].to_vec()])));
     }
 
     fn written<T: Element>(columns: &[&[T]]) -> Vec<u8> {

@@ -130,7 +130,8 @@ impl<'a> Checkpoints<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Checkpoint<'a> {
-    /// The iterate, in the order and the units of the system as it was given.
+    /// The iterate, in the order and the units of the system as it was given; of several processes, the rows of this one, which may be not
+    /// finite.
     pub x: &'a [f64],
     /// Iterations done.
     pub iterations: u64,

@@ -501,6 +501,8 @@ impl Judge for Monitor<'_> {
         }
         if comm.rank() == 0 {
             self.attend(comm);
+        } else if self.control.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            self.request(comm, INTERRUPT); // perhaps rank 0 is in another process, and has not heard of it
         }
         None
     }

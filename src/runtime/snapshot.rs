@@ -55,6 +55,8 @@ impl Snapshot {
 pub(crate) struct Snapshots {
     every: Duration,
     rows: Vec<Range<usize>>,
+    /// The number of the first rank, where other processes have ranks before it.
+    first_rank: usize,
     /// Whether snapshots have directions, too.
     pub(crate) has_directions: bool,
     is_idle: AtomicBool,
@@ -114,11 +116,17 @@ impl Snapshots {
         Self {
             every,
             rows: rows.to_vec(),
+            first_rank: 0,
             has_directions,
             is_idle: AtomicBool::new(true),
             reached: AtomicU64::new(iterations),
             gathering: Mutex::new(Gathering { x: Vec::new(), p: None, missing: 0, whole: None }),
         }
+    }
+
+    /// The same for the ranks of one of several processes, from this one on.
+    pub(crate) fn from_rank(self, first_rank: usize) -> Self {
+        Self { first_rank, ..self }
     }
 
     /// Whoever got the last iterate is done with it.
@@ -155,9 +163,10 @@ impl Snapshots {
             gathering.p = self.has_directions.then(|| vec![0.0; n]);
             gathering.missing = self.rows.len();
         }
-        gathering.x[self.rows[rank].clone()].copy_from_slice(x);
+        let rows = self.rows[rank - self.first_rank].clone();
+        gathering.x[rows.clone()].copy_from_slice(x);
         if let (Some(all), Some(p)) = (&mut gathering.p, p) {
-            all[self.rows[rank].clone()].copy_from_slice(p);
+            all[rows].copy_from_slice(p);
         }
         gathering.missing -= 1;
         if gathering.missing == 0 {

@@ -129,6 +129,13 @@ pub(crate) struct Ranks<'a> {
     pub(crate) times: SetupTimes,
 }
 
+impl Ranks<'_> {
+    /// The number of this process's first rank.
+    pub(crate) fn first_rank(&self) -> usize {
+        self.group.as_ref().map_or(0, |group| group.own().start)
+    }
+}
+
 impl Ranks<'static> {
     /// Opens the devices of `placement`, and gives them their rows of the system: `rows`, if somebody has the matrix in
     /// the order of the ranks, which need not keep it.

@@ -14,6 +14,8 @@ mod survey;
 pub(crate) use choose::{Chosen, choose};
 pub use forecast::{DeviceSet, Forecast};
 pub(crate) use multigrid::for_multigrid;
+pub(crate) use performance_model::speeds;
+pub(crate) use placement::{Speed, shared, steadied};
 pub use reorder::{Cause, Reordering};
 pub(crate) use reorder::{Ordered, is_in_good_order};
 pub use survey::{FormatBytes, FormatSurvey, formats};

@@ -50,6 +50,13 @@ pub(crate) struct PerformanceModel<'a> {
     measures: bool,
 }
 
+/// How fast devices are on rows of a system that they share with others, and whether that is remembered; `None` where it is not known and
+/// may not be measured.
+pub(crate) fn speeds(whole: &Whole, rows: &Arc<Csr>, devices: &[Option<Info>]) -> Vec<Option<(Speed, bool)>> {
+    let mut model = PerformanceModel::new(whole, rows, devices);
+    devices.iter().map(|device| model.speed(device)).collect()
+}
+
 impl<'a> PerformanceModel<'a> {
     pub(crate) fn new(whole: &'a Whole, rows: &'a Arc<Csr>, devices: &[Option<Info>]) -> Self {
         let tune = whole.setup.tune;

@@ -51,4 +51,4 @@ pub use outcome::{Move, Outcome, Switch};
 pub use patience::first_look;
 pub use recovery::DeviceFailure;
 pub use session::Solver;
-pub use shared::SharedSolver;
+pub use shared::{Cut, SharedSolver};

@@ -2,8 +2,11 @@
 //!
 //! So are the constants of a Laplacian whose boundary is closed, of a graph, and of a Markov chain.
 
+mod among;
+
 use rayon::prelude::*;
 
+use self::among::Spans;
 use crate::matrix::Csr;
 use crate::matrix::patterns::Patterns;
 use crate::memory;
@@ -27,6 +30,8 @@ pub(crate) struct NullSpace {
     sizes: Vec<usize>,
     /// Whether A z = 0, too.
     is_symmetric: bool,
+    /// If the rows are those of one of several processes, what others have of its parts, whose sizes are those of all processes.
+    spans: Option<Spans>,
 }
 
 impl NullSpace {
@@ -46,7 +51,7 @@ impl NullSpace {
 
     /// How many vectors there are.
     pub(crate) fn dimension(&self) -> usize {
-        self.sizes.len()
+        self.spans.as_ref().map_or(self.sizes.len(), Spans::dimension)
     }
 
     /// Whether these are null vectors of A, not of its transpose alone.
@@ -56,16 +61,21 @@ impl NullSpace {
 
     /// The mean of `v` over each part. O(n), summed in twice the working precision.
     pub(crate) fn means(&self, v: &[f64]) -> Vec<f64> {
-        let mut sums = vec![(0.0, 0.0); self.sizes.len()];
+        self.sums(v).into_iter().map(|[sum, low]| sum + low).collect()
+    }
+
+    /// The sums whose values these are, each of two numbers.
+    fn sums(&self, v: &[f64]) -> Vec<[f64; 2]> {
+        let mut sums = vec![[0.0; 2]; self.sizes.len()];
         for (part, v) in self.part.iter().zip(v) {
-            if let Some((sum, low)) = sums.get_mut(*part as usize) {
+            if let Some([sum, low]) = sums.get_mut(*part as usize) {
                 // a part of each element, so that no sum is out of range
                 let (next, error) = two_sum(*sum, v / self.sizes[*part as usize] as f64);
                 *sum = next;
                 *low += error;
             }
         }
-        sums.into_iter().map(|(sum, low)| sum + low).collect()
+        sums
     }
 
     /// Subtracts `means` from the parts of `v`: with its own means, v − Z Zᵀ v.
@@ -77,8 +87,12 @@ impl NullSpace {
 
     /// ‖Z Zᵀ v‖₂ of a vector with these means.
     pub(crate) fn norm(&self, means: &[f64]) -> f64 {
-        let parts: Vec<f64> = means.iter().zip(&self.sizes).map(|(mean, size)| mean * (*size as f64).sqrt()).collect();
-        verify::norm_2(&parts)
+        verify::norm_2(&self.lengths(means))
+    }
+
+    /// The length of Z Zᵀ v in each part.
+    fn lengths(&self, means: &[f64]) -> Vec<f64> {
+        means.iter().zip(&self.sizes).map(|(mean, size)| mean * (*size as f64).sqrt()).collect()
     }
 }
 
@@ -126,12 +140,12 @@ fn sum(values: &[f64]) -> Sum {
     values.iter().fold(Sum::default(), |sum, v| sum.and(*v))
 }
 
-/// Connected parts of `n` rows that all sum to zero.
-fn of_rows<I: Iterator<Item = usize>>(
+/// Which of `n` rows may be in a part, `OPEN` in place of `NONE`: many that are not are found at once, in parallel.
+fn open_rows<I: Iterator<Item = usize>>(
     n: usize,
     neighbours: impl Fn(usize) -> I + Sync,
     sums_to_zero: impl Fn(usize) -> bool + Sync,
-) -> Option<NullSpace> {
+) -> Vec<u32> {
     let mut part = memory::zeros(n).unwrap_or_else(|_| vec![OPEN; n]);
     // most matrices have no such part, and end here: each row is a neighbour of one that doesn't sum to 0, or of its neighbours
     part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
@@ -149,7 +163,16 @@ fn of_rows<I: Iterator<Item = usize>>(
             }
         }
     });
+    part
+}
 
+/// Connected parts of `n` rows that all sum to zero.
+fn of_rows<I: Iterator<Item = usize>>(
+    n: usize,
+    neighbours: impl Fn(usize) -> I + Sync,
+    sums_to_zero: impl Fn(usize) -> bool + Sync,
+) -> Option<NullSpace> {
+    let mut part = open_rows(n, &neighbours, sums_to_zero);
     let mut sizes = Vec::new();
     let mut rows = Vec::new();
     let open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
@@ -178,7 +201,7 @@ fn of_rows<I: Iterator<Item = usize>>(
             rows.iter().for_each(|&row| part[row] = NONE);
         }
     }
-    Some(NullSpace { part, sizes, is_symmetric: true })
+    Some(NullSpace { part, sizes, is_symmetric: true, spans: None })
 }
 
 /// The vector of ones, if all columns sum to 0; not where a row is empty.
@@ -196,7 +219,7 @@ fn of_general(a: &Csr) -> Option<NullSpace> {
         sums[j as usize] = sums[j as usize].and(v);
     }
     let is_null = sums.iter().all(|sum| sum.count > 0 && sum.is_zero());
-    is_null.then(|| NullSpace { part: vec![0; n], sizes: vec![n], is_symmetric: false })
+    is_null.then(|| NullSpace { part: vec![0; n], sizes: vec![n], is_symmetric: false, spans: None })
 }
 
 #[cfg(test)]
@@ -227,7 +250,12 @@ mod tests {
         let found = NullSpace::of(&a, true).unwrap();
         assert_eq!(
             found,
-            NullSpace { part: vec![0, NONE, 1, 0, NONE, 0, NONE, 1], sizes: vec![3, 2], is_symmetric: true }
+            NullSpace {
+                part: vec![0, NONE, 1, 0, NONE, 0, NONE, 1],
+                sizes: vec![3, 2],
+                is_symmetric: true,
+                spans: None
+            }
         );
         let mut v = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0, 9.0];
         let means = found.means(&v);

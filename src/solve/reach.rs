@@ -1,6 +1,7 @@
 //! What of a right-hand side any x can reach, where null vectors of the matrix are known.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 use rayon::prelude::*;
 
@@ -46,30 +47,45 @@ impl<'a> Reach<'a> {
         let rhs_norm = verify::norm_2(&b);
         let reach = Self { null_space, given, scale, rhs_norm, b, least: 0.0, rest: None, of_x: Vec::new() };
         let Some(null_space) = null_space else { return reach };
-        let mut b = reach.b.into_owned();
-        let means = null_space.means(&b);
-        null_space.subtract(&means, &mut b);
-        let least = null_space.norm(&means) / rhs_norm;
-        let of_x = null_space.means(x);
-        let mut reach = Self { b: b.into(), least, of_x, ..reach };
+        let means = null_space.means(&reach.b);
+        let least = null_space.norm(&means);
+        reach.without(null_space, &means, least, null_space.means(x))
+    }
+
+    /// The same for the parts of `b` ≠ 0 and `x` that one of several processes has. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(super) fn among(
+        share: &Share,
+        null_space: Option<&'a NullSpace>,
+        b: &'a [f64],
+        x: &[f64],
+        stop: &'a Stop,
+    ) -> Result<Self> {
+        let (given, processes) = ((b, stop), &*share.processes);
+        let scale = power_of_two_near(share.largest(largest(b))?);
+        let b = f64::scaled(b, 1.0 / scale);
+        let rhs_norm = verify::norm_2_among(processes, &b)?;
+        let reach = Self { null_space, given, scale, rhs_norm, b, least: 0.0, rest: None, of_x: Vec::new() };
+        let Some(null_space) = null_space else { return Ok(reach) };
+        let means = null_space.means_among(processes, &reach.b)?;
+        let least = null_space.norm_among(processes, &means)?;
+        Ok(reach.without(null_space, &means, least, null_space.means_among(processes, x)?))
+    }
+
+    /// The same with what is out of reach taken from b: its means, and ‖Z Zᵀ b‖; and the means of the first guess.
+    fn without(self, null_space: &NullSpace, means: &[f64], least: f64, of_x: Vec<f64>) -> Self {
+        let (scale, stop) = (self.scale, self.given.1);
+        let mut b = self.b.into_owned();
+        null_space.subtract(means, &mut b);
+        let mut reach = Self { b: b.into(), least: least / self.rhs_norm, of_x, ..self };
         // which x has a small backward error is known once ‖x‖ is
         if reach.is_beyond() && stop.backward_error == 0.0 {
             let atol = reach.allowed() * scale;
             reach.rest = Some((f64::scaled(&reach.b, scale).into_owned(), Stop { rtol: 0.0, atol, ..stop.clone() }));
         }
         reach
-    }
-
-    /// The same for the part of `b` ≠ 0 that one of several processes has. Collective.
-    ///
-    /// # Errors
-    /// A failed process.
-    pub(super) fn among(share: &Share, b: &'a [f64], stop: &'a Stop) -> Result<Self> {
-        let scale = power_of_two_near(share.largest(largest(b))?);
-        let given = (b, stop);
-        let b = f64::scaled(b, 1.0 / scale);
-        let rhs_norm = verify::norm_2_among(&*share.processes, &b)?;
-        Ok(Self { null_space: None, given, scale, rhs_norm, b, least: 0.0, rest: None, of_x: Vec::new() })
     }
 
     /// The residual that the test allows by its norm, divided by the scale.
@@ -97,20 +113,51 @@ impl<'a> Reach<'a> {
     /// Takes from x what it has gained along the null space.
     pub(super) fn settle(&self, x: &mut [f64]) {
         if let Some(null_space) = self.null_space.filter(|known| known.is_symmetric()) {
-            let gained: Vec<f64> = null_space.means(x).iter().zip(&self.of_x).map(|(now, first)| now - first).collect();
-            null_space.subtract(&gained, x);
+            self.take(null_space, &null_space.means(x), x);
         }
     }
 
+    /// The same where x may be the part of one of several processes. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(super) fn settle_in(&self, share: Option<&Share>, x: &mut [f64]) -> Result<()> {
+        match (self.null_space.filter(|known| known.is_symmetric()), share) {
+            (Some(null_space), Some(share)) => {
+                self.take(null_space, &null_space.means_among(&*share.processes, x)?, x);
+            }
+            _ => self.settle(x),
+        }
+        Ok(())
+    }
+
+    fn take(&self, null_space: &NullSpace, means: &[f64], x: &mut [f64]) {
+        let gained: Vec<f64> = means.iter().zip(&self.of_x).map(|(now, first)| now - first).collect();
+        null_space.subtract(&gained, x);
+    }
+
     /// The answer for b as given, of one that was checked; `residual` measures that of b.
-    pub(super) fn answer(&self, (reason, checked): Answer, residual: impl FnOnce(&[f64]) -> Residual) -> Answer {
-        let Some(null_space) = self.null_space.filter(|_| self.is_beyond()) else { return (reason, checked) };
-        let residual = if self.rest.is_some() { residual(self.given.0) } else { checked };
+    pub(super) fn answer(&self, answer: Answer, residual: impl FnOnce(&[f64]) -> Residual) -> Answer {
+        let Ok(answer) = self.try_answer(answer, |b| Ok::<_, Infallible>(residual(b)));
+        answer
+    }
+
+    /// The same where it may not be possible to measure it.
+    ///
+    /// # Errors
+    /// Those of `residual`.
+    pub(super) fn try_answer<E>(
+        &self,
+        (reason, checked): Answer,
+        residual: impl FnOnce(&[f64]) -> std::result::Result<Residual, E>,
+    ) -> std::result::Result<Answer, E> {
+        let Some(null_space) = self.null_space.filter(|_| self.is_beyond()) else { return Ok((reason, checked)) };
+        let residual = if self.rest.is_some() { residual(self.given.0)? } else { checked };
         if self.rest.is_some() && reason.converged() || reason == Reason::Stagnation {
             let (parts, least) = (null_space.dimension(), self.least);
-            return (Reason::Singular(Singularity::Inconsistent { parts, least }), residual);
+            return Ok((Reason::Singular(Singularity::Inconsistent { parts, least }), residual));
         }
-        (reason, residual)
+        Ok((reason, residual))
     }
 }
 

@@ -45,11 +45,11 @@ pub(crate) fn solve(
     (statistics, started): (&mut Statistics, Instant),
 ) -> Result<Answer> {
     let reach = match subject.share() {
-        Some(share) => Reach::among(share, b, stop)?,
+        Some(share) => Reach::among(share, subject.null_space(), b, x, stop)?,
         None => Reach::of(subject.null_space(), b, x, stop),
     };
     let answer = in_range(subject, ranks, failures, &reach, x, control, (statistics, started))?;
-    Ok(reach.answer(answer, |b| subject.residual_alone(b, x)))
+    reach.try_answer(answer, |b| subject.residual(b, x))
 }
 
 /// The same for what of b is in the range of A.
@@ -77,7 +77,7 @@ fn in_range(
         let gathering = stage("gather");
         let before = kept_beside(subject, x);
         round.give(&y, x);
-        reach.settle(x);
+        reach.settle_in(subject.share(), x)?;
         drop(y);
         statistics.gather += gathering.end();
         let early = control.early.filter(|_| reached.is_none() && !is_estimate);
@@ -312,7 +312,9 @@ impl Round<'_> {
         let balance = ranks.balance(setup, statistics.reopened);
         let goes_on = (position.p.is_some() && setup.method.facts().moves).then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
-        let snapshots = every.map(|every| Snapshots::new(every, &ranks.placement.rows, others_go_on, before));
+        let snapshots = every.map(|every| {
+            Snapshots::new(every, &ranks.placement.rows, others_go_on, before).from_rank(ranks.first_rank())
+        });
         let take = |snapshot: Snapshot| self.take(snapshot, &mut kept);
         let (ended, iterations) = snapshot::beside(snapshots, before, take, |snapshots| {
             let monitor = || {
@@ -325,15 +327,21 @@ impl Round<'_> {
     }
 
     /// Takes a snapshot of the ranks, unless it is useless: for the caller, and to go on from if others may.
-    fn take(&self, snapshot: Snapshot, kept: &mut Option<Snapshot>) {
-        if !snapshot.x.par_iter().all(|v| v.is_finite()) {
+    fn take(&self, mut snapshot: Snapshot, kept: &mut Option<Snapshot>) {
+        let share = self.subject.share();
+        // of several processes, all or none take their parts
+        if share.is_none() && !snapshot.x.par_iter().all(|v| v.is_finite()) {
             return;
         }
         if let Some(Checkpoints { take, .. }) = self.control.checkpoint {
             let Snapshot { iterations, rel_residual_2, .. } = snapshot;
             let mut x = vec![0.0; self.subject.n_cols()];
+            if share.is_some() {
+                snapshot.x.resize(x.len(), 0.0); // for the rows of others behind those of this process
+            }
             self.give(&snapshot.x, &mut x);
-            take(&Checkpoint { x: &x, iterations, rel_residual_2 });
+            let own = share.map_or(0..x.len(), |share| share.own.clone());
+            take(&Checkpoint { x: &x[own], iterations, rel_residual_2 });
         }
         if let Some(kept) = kept {
             *kept = snapshot;

@@ -1,11 +1,15 @@
 //! The solver of a system whose rows lie in several processes.
 
+mod cut;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::chain::{Chain, Known, check_precond};
+pub use self::cut::Cut;
+use super::chain::{Chain, Known};
 use super::facts::{check, matrix_factor};
+use super::null_space::NullSpace;
 use super::outcome::Outcome;
 use super::recovery;
 use super::session::{Solver, check_levels, check_tolerances, check_vector};
@@ -23,7 +27,7 @@ use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
 use crate::partition::{cost_of, row_ranges_of};
 use crate::precond::{NearNull, Precond};
-use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, ShareSource, Stop, Whole};
+use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Cause, Forecast, Reordering};
 use crate::timeline::stages::stage;
 use crate::tune::store::Store;
@@ -45,17 +49,17 @@ impl SharedSolver {
     /// As [`Solver::new`], the same on all processes; [`Error::Usage`] for what several processes can't have: methods that factorise or
     /// minimise, and [`Precond::Transversal`].
     pub fn new(processes: Arc<dyn Processes>, rows: Rows, setup: &Setup) -> Result<Self> {
+        let cut = Cut::as_given(&*processes, rows, setup)?;
+        Self::of_cut(processes, cut, setup)
+    }
+
+    /// The same with rows for the devices that were chosen for them. Collective.
+    ///
+    /// # Errors
+    /// As [`SharedSolver::new`].
+    pub fn of_cut(processes: Arc<dyn Processes>, cut: Cut, setup: &Setup) -> Result<Self> {
         let (start, asked) = (Instant::now(), setup);
-        let listing = stage("list");
-        let possible = check_setup(asked).and_then(|()| check_precond(asked)).and_then(|()| {
-            let selection = own_devices(&*processes, asked)?;
-            let count = selection.ranks.len();
-            let even = || Ok(vec![1.0; count]);
-            let shares = asked.shares.as_ref().map_or_else(even, |shares| shares.of_ranks(count).map(<[f64]>::to_vec));
-            Ok((selection, shares?))
-        });
-        let (selection, shares) = agreed(&*processes, possible)?;
-        drop(listing);
+        let Cut { rows, selection, shares, source } = cut;
         let checking = stage("check");
         let unknowns = nodes::unknowns(&*processes, &rows)?;
         // nodes that are cut are none
@@ -68,6 +72,7 @@ impl SharedSolver {
         let (factor, stats) = agreed(&*processes, known.map_err(|error| in_all(&share, error)))?;
         let is_symmetric = stats.asymmetry.is_none() || asked.assume_symmetric;
         let obstacle = obstacle(&share, &a, &stats, is_symmetric)?;
+        let null_space = NullSpace::of_share(&share, &a, is_symmetric)?;
         drop(checking);
         let (method, chain) = agreed(&*processes, Chain::of(asked, Known { is_symmetric, obstacle }))?;
         let chain = chain.among_processes();
@@ -84,7 +89,6 @@ impl SharedSolver {
             }
         }
         let Selection { ranks: devices, rejected, note, .. } = selection;
-        let source = if asked.shares.is_some() { ShareSource::ByHand } else { ShareSource::Even };
         let first = share.own.start;
         let cost = |row: usize| cost_of(row, a.row_ptr()[first + row] - a.row_ptr()[first]);
         let ranges = row_ranges_of(share.own.len(), cost, &shares);
@@ -111,7 +115,7 @@ impl SharedSolver {
             ranks,
             failures,
             obstacle,
-            null_space: None,
+            null_space,
             chain,
             remembered: None,
             memory: None,
@@ -155,10 +159,7 @@ impl SharedSolver {
         let (share, n) = (Arc::clone(&self.share), self.share.own.len());
         let processes = &*share.processes;
         let vectors = check_vector("b", b, n).and_then(|()| x0.map_or(Ok(()), |x0| check_vector("x0", x0, n)));
-        let possible = vectors.and_then(|()| check_tolerances(stop)).and_then(|()| match control.checkpoint {
-            Some(_) => Err(Error::Usage("snapshots of a solve by several processes are not possible".into())),
-            None => Ok(()),
-        });
+        let possible = vectors.and_then(|()| check_tolerances(stop));
         agreed(processes, possible.map_err(|error| in_all(&share, error)))?;
         let b = share.padded(b);
         let mut x = x0.map_or_else(|| vec![0.0; share.order()], |x0| share.padded(x0));

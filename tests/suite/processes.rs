@@ -1,6 +1,7 @@
 //! Several processes that MPI starts: the same answers as of one, told once.
 
-use std::path::Path;
+mod files;
+
 use std::process::Command;
 use std::time::Instant;
 
@@ -119,7 +120,9 @@ fn what_is_wrong_is_said_once() {
         ("solve bad.mtx", "bad.mtx:4:5"),
         ("solve nothing.mtx", "nothing.mtx"),
         ("solve skew.mtx --method cg", "not symmetric"),
-        ("solve --generate poisson2d:9 --checkpoint c", "--checkpoint"),
+        ("solve --generate poisson2d:9 --report c", "--report"),
+        ("solve --generate poisson2d:9 --resume nothing.ckpt", "nothing.ckpt"),
+        ("solve --generate poisson2d:9 --checkpoint nowhere/c", "nowhere/c"),
         ("solve --generate poisson2d:9 --precond transversal --method idr", "transversal"),
         ("solve --generate poisson2d:9 -b bad.mtx", "bad.mtx"),
         ("info skew.mtx", "run this command without MPI"),
@@ -165,15 +168,4 @@ fn a_failing_process_ends_all() {
     let run = Run::in_time(command);
     assert!(run.code.is_some_and(|code| code != 0) && start.elapsed().as_secs() < 40, "{:?} {}", run.code, run.err);
     assert_eq!(run.out, "");
-}
-
-#[test]
-fn a_full_disk() {
-    if !Path::new("/dev/full").exists() {
-        return;
-    }
-    let place = Place::new();
-    let run = run(&place, 2, "solve --generate poisson2d:30 --devices host -o /dev/full");
-    assert!(run.code.is_some_and(|code| code != 0), "{}", run.err);
-    assert!(errors(&run).iter().any(|line| line.contains("/dev/full")), "{}", run.err);
 }

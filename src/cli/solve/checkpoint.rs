@@ -29,13 +29,7 @@ impl<'a> Saver<'a> {
     /// The checkpoints that `plan` asks for, of iterations by `method`.
     pub(super) fn new(plan: &'a Plan, identity: Option<Identity>, method: Method) -> Option<Self> {
         let (target, identity) = (plan.checkpoint.as_ref()?, identity?);
-        let (setup, stop) = (&plan.setup, &plan.stop);
-        let note = format!(
-            "declive {DECLIVE}: A {}, b {}; method {}, preconditioner {}, precision {}, rtol {:e}, atol {:e}, backward error {:e}",
-            plan.source, plan.rhs, method, setup.precond, setup.precision, stop.rtol, stop.atol, stop.backward_error
-        );
-        let every = plan.checkpoint_every.unwrap_or(EVERY);
-        Some(Self { target, identity, note, every, last: Mutex::new(Instant::now()) })
+        Some(Self { target, identity, note: note(plan, method), every: every(plan), last: Mutex::new(Instant::now()) })
     }
 
     /// How often.
@@ -67,7 +61,21 @@ impl<'a> Saver<'a> {
     }
 }
 
-fn of_outcome(outcome: &Outcome) -> Checkpoint<'_> {
+/// How often they are to be written.
+pub(super) fn every(plan: &Plan) -> Duration {
+    plan.checkpoint_every.unwrap_or(EVERY)
+}
+
+/// What they say of themselves.
+pub(super) fn note(plan: &Plan, method: Method) -> String {
+    let (setup, stop) = (&plan.setup, &plan.stop);
+    format!(
+        "declive {DECLIVE}: A {}, b {}; method {}, preconditioner {}, precision {}, rtol {:e}, atol {:e}, backward error {:e}",
+        plan.source, plan.rhs, method, setup.precond, setup.precision, stop.rtol, stop.atol, stop.backward_error
+    )
+}
+
+pub(super) fn of_outcome(outcome: &Outcome) -> Checkpoint<'_> {
     let Outcome { x, iterations, residual, .. } = outcome;
     Checkpoint::new(x, *iterations, residual.relative_2)
 }

@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use declive::distributed::Columns;
 use declive::matrix::Complex64;
 use declive::matrix::equivalent::Form;
-use declive::matrix_market::write_vectors;
+use declive::matrix_market::{head_of_vectors, write_elements, write_vectors};
 use declive::{Outcome, npz};
 
 use super::plan::Plan;
@@ -17,14 +18,7 @@ pub(super) fn solution(
     (rhs, is_complex): (&str, bool),
     outcomes: &[Outcome],
 ) -> io::Result<()> {
-    let mut comments = vec![
-        format!("x of A x = b, by declive {DECLIVE}"),
-        format!("A: {}", one_line(&plan.source.to_string())),
-        format!("b: {}", one_line(rhs)),
-    ];
-    comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
-        format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
-    }));
+    let comments = comments(plan, rhs, outcomes);
     let columns: Vec<&[f64]> = outcomes.iter().map(|outcome| outcome.x.as_slice()).collect();
     if is_npy(plan) {
         npy(out, is_complex, &columns)
@@ -33,6 +27,47 @@ pub(super) fn solution(
     } else {
         write_vectors(out, &columns, &comments)
     }
+}
+
+/// The same of columns of which several processes have parts, as they come.
+pub(super) fn solution_of_several(
+    out: &mut dyn Write,
+    plan: &Plan,
+    rhs: &str,
+    outcomes: &[Outcome],
+    columns: &mut Columns<'_>,
+) -> io::Result<()> {
+    let (shape, is_npy) = (columns.shape(), is_npy(plan));
+    if is_npy {
+        out.write_all(&npz::vectors_header::<f64>(shape))?;
+    } else {
+        out.write_all(head_of_vectors::<f64>(shape, &comments(plan, rhs, outcomes)).as_bytes())?;
+    }
+    for column in 0..outcomes.len() {
+        let mut before = 0;
+        columns.next(&mut |piece| {
+            if is_npy {
+                return out.write_all(bytemuck::cast_slice(piece));
+            }
+            write_elements(&mut *out, piece, [column, before])?;
+            before += piece.len();
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// What a Matrix Market file says of the solutions.
+fn comments(plan: &Plan, rhs: &str, outcomes: &[Outcome]) -> Vec<String> {
+    let mut comments = vec![
+        format!("x of A x = b, by declive {DECLIVE}"),
+        format!("A: {}", one_line(&plan.source.to_string())),
+        format!("b: {}", one_line(rhs)),
+    ];
+    comments.extend(outcomes.iter().enumerate().map(|(k, outcome)| {
+        format!("column {}: {}; relative residual {:.2e}", k + 1, outcome.reason, outcome.residual.relative_2)
+    }));
+    comments
 }
 
 /// Whether the solution becomes a `.npy` file, which says nothing of how it was found.

@@ -1,16 +1,20 @@
 //! `declive solve` as one of several processes.
 
-use std::ops::Range;
+mod checkpoint;
+mod vectors;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use declive::distributed::{self, Processes, Rows, agreed, gathered_in_first, scattered};
+use declive::distributed::{self, Columns, Processes, Rows, agreed};
 use declive::matrix_market::Zeros;
-use declive::solve::{Control, OnFailure, Progress, SharedSolver};
+use declive::solve::{Checkpoint, Checkpoints, Control, Cut, OnFailure, Progress, SharedSolver};
 use declive::timeline::stages::stage;
 use declive::{Error, Outcome};
 
-use super::plan::{Plan, Rhs};
+use self::checkpoint::Saver;
+use self::vectors::Vectors;
+use super::plan::Plan;
 use super::results;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
@@ -18,7 +22,6 @@ use crate::cli::input::{Input, Source};
 use crate::cli::interrupt;
 use crate::cli::output::Target;
 use crate::cli::progress::Screen;
-use crate::cli::rhs::Recipe;
 use crate::report::solve::Rhs as RhsFacts;
 use crate::report::solve::{Facts, Files, Report};
 
@@ -54,37 +57,42 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         let _shown = screen.working(&format!("reading {}", plan.source));
         read(plan, &**processes)?
     };
-    let vectors = Vectors::new(plan, &**processes, &rows, screen)?;
+    // where rows are decides which parts of vectors are read
+    let cut = Cut::by_speed(&**processes, rows, &plan.setup).map_err(|error| about(plan, error))?;
+    let vectors = Vectors::new(plan, &**processes, cut.rows(), screen)?;
+    let starts = cut.rows().starts().to_vec();
+    let identity = checkpoint::identity(plan, &**processes, cut.rows(), &vectors.b)?;
+    let from = checkpoint::columns(plan, &**processes, &starts, identity.as_ref())?;
     let read = start.elapsed();
     let mut solver = {
         let _shown = screen.working("preparing the devices");
-        SharedSolver::new(Arc::clone(processes), rows, &plan.setup).map_err(|error| about(plan, error))?
+        SharedSolver::of_cut(Arc::clone(processes), cut, &plan.setup).map_err(|error| about(plan, error))?
     };
+    let saver = Saver::new(plan, (&**processes, &starts), identity, solver.solver().method());
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (k, b) in vectors.b.iter().enumerate() {
         let count = vectors.b.len();
         let bar = screen.solve(&if count == 1 { "solving".into() } else { format!("solving {} of {count}", k + 1) });
         let progress = |progress: &Progress| bar.update(progress);
-        let mut control = Control::default().with_cancel(cancel);
+        let take = |at: &Checkpoint<'_>| saver.iter().for_each(|saver| saver.try_to_save(&outcomes, Some(at)));
+        let from = from.get(k);
+        let mut control = Control::default().with_cancel(cancel).with_done(from.map_or(0, |from| from.iterations));
         if is_first {
             control = control.with_progress(&progress);
         }
-        outcomes.push(solver.solve(b, vectors.x0(k), &plan.stop, control)?);
+        control.checkpoint = saver.as_ref().map(|saver| Checkpoints::new(saver.every(), &take));
+        let x0 = from.map(|from| &*from.x).or_else(|| vectors.x0(k));
+        let outcome = solver.solve(b, x0, &plan.stop, control)?;
+        outcomes.push(outcome);
+        saver.as_ref().map_or(Ok(()), |saver| saver.save_if_due(&outcomes))?;
     }
     let writing = Instant::now();
-    if plan.output.is_some() {
-        for outcome in &mut outcomes {
-            outcome.x = gathered_in_first(&**processes, std::mem::take(&mut outcome.x))?;
-        }
-    }
+    let saved = saver.as_ref().map_or(Ok(()), |saver| saver.save(&outcomes, None));
+    let written = write_solution(plan, (&**processes, &starts), &vectors.source, &outcomes)?;
     let all = solver.processes()?;
     if !is_first {
-        return Ok(Exit::Success);
+        return saved.map(|()| Exit::Success);
     }
-    let written = plan
-        .output
-        .as_ref()
-        .map_or(Ok(()), |target| target.write(|out| results::solution(out, plan, (&vectors.source, false), &outcomes)));
     let history = plan.history.as_ref().map_or(Ok(()), |target| target.write(|out| results::history(out, &outcomes)));
     let name = |target: &Option<Target>, written: &Result<(), Failure>| {
         target.as_ref().filter(|_| written.is_ok()).map(Target::name)
@@ -99,10 +107,10 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         method_reason: solver.solver().method_reason(),
         setup: &plan.setup,
         stop: &plan.stop,
-        checkpoint_every: None,
+        checkpoint_every: saver.as_ref().map(Saver::every),
         files: Files {
-            resumed: None,
-            checkpoint: None,
+            resumed: plan.resume.as_ref().map(|path| path.display().to_string()),
+            checkpoint: name(&plan.checkpoint, &saved),
             output: name(&plan.output, &written),
             history: name(&plan.history, &history),
             report: None,
@@ -116,15 +124,30 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         total: start.elapsed(),
     });
     plan.report.publish(&report)?;
-    written.and(history)?;
+    written.and(history).and(saved)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
+}
+
+/// Writes the solutions, in the first process; in others, lets them go.
+fn write_solution(
+    plan: &Plan,
+    (processes, starts): (&dyn Processes, &[u64]),
+    rhs: &str,
+    outcomes: &[Outcome],
+) -> Result<Result<(), Failure>, Error> {
+    let Some(target) = &plan.output else { return Ok(Ok(())) };
+    let mut columns = Columns::new(processes, starts, outcomes.iter().map(|outcome| &*outcome.x).collect());
+    let written = match processes.process() {
+        0 => target.write(|out| results::solution_of_several(out, plan, rhs, outcomes, &mut columns)),
+        _ => Ok(()),
+    };
+    columns.finish()?;
+    Ok(written)
 }
 
 /// What only one process can do.
 fn check(plan: &Plan) -> Result<(), Failure> {
     let options = [
-        ("--checkpoint", plan.checkpoint.is_some()),
-        ("--resume", plan.resume.is_some()),
         ("--report", plan.page.is_some()),
         ("--trace", plan.trace.is_some()),
         ("--condition", plan.condition),
@@ -157,65 +180,4 @@ fn about(plan: &Plan, error: Error) -> Failure {
         }
         other => other.into(),
     }
-}
-
-/// This process's parts of vectors.
-struct Vectors {
-    b: Vec<Vec<f64>>,
-    /// None, one for all columns, or one for each.
-    x0: Vec<Vec<f64>>,
-    /// Where b comes from, and whether that was nobody's choice.
-    source: String,
-    is_default: bool,
-}
-
-impl Vectors {
-    fn new(plan: &Plan, processes: &dyn Processes, rows: &Rows, screen: Screen) -> Result<Self, Failure> {
-        let own = rows.own(processes);
-        let (b, is_default) = match &plan.rhs {
-            Rhs::Input(input) => (from_first(input, processes, rows, screen)?, false),
-            Rhs::Made(recipe) => (made(*recipe, rows, own), false),
-            Rhs::Default => (made(Recipe::default(), rows, own), true),
-        };
-        let x0 = plan.x0.as_ref().map_or(Ok(Vec::new()), |input| from_first(input, processes, rows, screen))?;
-        if x0.len() > 1 && x0.len() != b.len() {
-            return Err(Failure::usage(format!(
-                "the initial guess has {} columns, but the right-hand side {}; give one, or one for each",
-                x0.len(),
-                b.len()
-            )));
-        }
-        Ok(Self { b, x0, source: plan.rhs.to_string(), is_default })
-    }
-
-    fn x0(&self, k: usize) -> Option<&[f64]> {
-        self.x0.get(k).or(self.x0.first()).map(Vec::as_slice)
-    }
-}
-
-/// The right-hand sides of a recipe.
-fn made(recipe: Recipe, rows: &Rows, own: Range<u64>) -> Vec<Vec<f64>> {
-    recipe.make_part(own, |x| rows.product(x))
-}
-
-/// Vectors that the first process reads, and of which it gives the others their parts.
-fn from_first(input: &Input, processes: &dyn Processes, rows: &Rows, screen: Screen) -> Result<Vec<Vec<f64>>, Failure> {
-    let read = || {
-        let vectors = input.columns(screen)?.into_real();
-        let complex = || Failure::usage(format!("{input} is complex, but the matrix is real"));
-        let (vectors, n) = (vectors.ok_or_else(complex)?, rows.n_rows());
-        match vectors.iter().find(|v| v.len() as u64 != n) {
-            Some(wrong) => Err(Failure::usage(format!("{input} has {} rows, but the matrix has {n}", wrong.len()))),
-            None => Ok(vectors),
-        }
-    };
-    let whole = if processes.process() == 0 { read() } else { Ok(Vec::new()) };
-    let told = whole.as_ref().map(Vec::len).map_err(|failure| Error::Usage(failure.to_string()));
-    let told = agreed(processes, told);
-    let whole = whole?;
-    let mut counts = vec![0; processes.count()];
-    processes.gather(&[told? as u64], &mut counts)?;
-    let count = counts[0] as usize;
-    let part = |k: usize| scattered(processes, rows.starts(), whole.get(k).map_or(&[], Vec::as_slice));
-    Ok((0..count).map(part).collect::<Result<_, _>>()?)
 }

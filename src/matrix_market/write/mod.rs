@@ -180,9 +180,31 @@ pub fn write_vectors<T: Scalar>(mut out: impl Write, columns: &[impl AsRef<[T]>]
             return Err(Unwritable::NotFinite { vector: j + 1, index: i + 1, value }.into());
         }
     }
-    let options = WriteOptions { layout: Layout::Array, ..WriteOptions::default() };
-    let (field, values) = (options.field_of::<T>(), options.values_of::<T>());
-    let size = format!("{len} {}", columns.len());
-    out.write_all(head::head(Layout::Array, field, Symmetry::General, comments, &size).as_bytes())?;
+    let values = array_options().values_of::<T>();
+    out.write_all(head_of_vectors::<T>([len as u64, columns.len() as u64], comments).as_bytes())?;
     write_lines(&mut out, len * columns.len(), |part, text| lines::vectors(&columns, len, values, part, text))
+}
+
+/// What comes before the elements in the file of so many rows and columns: [`write_elements`] writes these.
+#[must_use]
+pub fn head_of_vectors<T: Scalar>([rows, columns]: [u64; 2], comments: &[String]) -> String {
+    let field = array_options().field_of::<T>();
+    head::head(Layout::Array, field, Symmetry::General, comments, &format!("{rows} {columns}"))
+}
+
+/// Writes elements of an array file: of so many columns all, and so many elements of the next one, are written already.
+///
+/// # Errors
+/// What `out` gives. Of the kind `InvalidInput`, before any of these is written, for a value that is infinite or NaN.
+pub fn write_elements<T: Scalar>(mut out: impl Write, elements: &[T], [columns, before]: [usize; 2]) -> Result<()> {
+    if let Some(i) = elements.iter().position(|v| !v.is_finite()) {
+        let value = check::spelled(elements[i]);
+        return Err(Unwritable::NotFinite { vector: columns + 1, index: before + i + 1, value }.into());
+    }
+    let values = array_options().values_of::<T>();
+    write_lines(&mut out, elements.len(), |part, text| lines::vectors(&[elements], elements.len(), values, part, text))
+}
+
+fn array_options() -> WriteOptions {
+    WriteOptions { layout: Layout::Array, ..WriteOptions::default() }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::*;
 use crate::comm::processes::simulated::processes;
 use crate::distributed::rows::tests::divided;
-use crate::krylov::Method;
+use crate::krylov::{Method, Singularity};
 use crate::matrix::gallery::{self, Spec};
 use crate::real::Precision;
-
+use crate::runtime::{Checkpoint, Checkpoints};
 use crate::verify;
 
 /// Even parts of `n` rows.
@@ -176,4 +176,95 @@ fn a_device_that_fails_ends_all() {
         SharedSolver::new(all, rows, &setup).unwrap_err().to_string()
     });
     assert!(errors[0].starts_with("process 1 failed: shares") && errors[1].starts_with("shares"), "{errors:?}");
+}
+
+/// Laplacians: constants can't be reached, and x is as near to the guess as it can be.
+#[test]
+fn singular_systems_as_alone() {
+    let stop = Stop { rtol: 1e-9, ..Stop::default() };
+    for (name, method) in [
+        ("neumann2d:13x7", Method::Cg),
+        ("neumann2d:13x7", Method::Minres),
+        ("graph-laplacian:90", Method::Auto),
+        ("markov:12", Method::Idr),
+    ] {
+        let a = Arc::new(name.parse::<Spec>().unwrap().build().unwrap());
+        let n = a.n_rows();
+        let random = gallery::random_vector(n, 3);
+        let setup = Setup { method, devices: "host".parse().unwrap(), ..Setup::default() };
+        for b in [random.clone(), a.mul_vec(&random)] {
+            let alone =
+                Solver::new(Arc::clone(&a), &setup).unwrap().solve(&b, None, &stop, Control::default()).unwrap();
+            for starts in [even(n, 2), even(n, 5), vec![0, 0, 1, n - 1, n, n]] {
+                let outcomes = solve(&a, &b, &starts, &setup, &stop);
+                let (x, first) = (whole(&outcomes), outcomes[0].as_ref().unwrap());
+                let found = verify::residual(&a, &b, &x).relative_2;
+                let what = format!("{name}, {method}, {starts:?}: {} after {}", first.reason, first.iterations);
+                assert!(first.iterations.abs_diff(alone.iterations) <= 1 + alone.iterations / 10, "{what}");
+                assert!((first.residual.relative_2 - found).abs() <= 1e-9 * found.max(1e-9), "{what}");
+                assert!((found - alone.residual.relative_2).abs() <= 2e-9, "{what}");
+                match (first.reason, alone.reason) {
+                    (
+                        Reason::Singular(Singularity::Inconsistent { parts, least }),
+                        Reason::Singular(Singularity::Inconsistent { parts: expected, least: of_alone }),
+                    ) => assert!(parts == expected && (least / of_alone - 1.0).abs() < 1e-12, "{what}"),
+                    (found, expected) => assert!(found.converged() && expected.converged(), "{what}, {expected}"),
+                }
+                if name.starts_with("neumann") {
+                    assert!(x.iter().sum::<f64>().abs() < 1e-10, "{what}");
+                }
+                assert!(outcomes.iter().flatten().all(|other| other.reason == first.reason), "{what}");
+            }
+        }
+    }
+}
+
+/// Parts of one iterate, of the same iterations on all, from which others go on.
+#[test]
+fn iterates_on_the_way() {
+    let a = "jumps:12".parse::<Spec>().unwrap().build().unwrap();
+    let (n, b) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
+    let stop = Stop { rtol: 1e-9, ..Stop::default() };
+    let starts_of = |count: usize| even(n, count).into_iter().map(|start| start as u64).collect::<Vec<_>>();
+    let setup = |devices: &str| Setup { method: Method::Cg, devices: devices.parse().unwrap(), ..Setup::default() };
+    for (count, devices) in [(1, "host"), (2, "0,host"), (3, "host"), (5, "host")] {
+        let starts = starts_of(count);
+        let taken = processes(count, |all| {
+            let process = all.process();
+            let own = starts[process] as usize..starts[process + 1] as usize;
+            let taken = std::sync::Mutex::new(Vec::new());
+            let take = |at: &Checkpoint<'_>| {
+                taken.lock().unwrap().push((at.iterations, at.rel_residual_2, at.x.to_vec()));
+            };
+            let control = Control::default().with_checkpoint(Checkpoints::new(Duration::ZERO, &take));
+            let rows = divided(&a, &starts).swap_remove(process);
+            let mut solver = SharedSolver::new(all, rows, &setup(devices)).unwrap();
+            assert!(solver.solve(&b[own], None, &stop, control).unwrap().reason.converged());
+            taken.into_inner().unwrap()
+        });
+        let which: Vec<Vec<u64>> = taken.iter().map(|taken| taken.iter().map(|one| one.0).collect()).collect();
+        assert!(which.iter().all(|which| *which == which_of(&taken)) && !which[0].is_empty(), "{which:?}");
+        for k in (0..which[0].len()).step_by(which[0].len().div_ceil(4)) {
+            let (iterations, rel_residual_2, _) = taken[0][k];
+            let x: Vec<f64> = taken.iter().flat_map(|taken| taken[k].2.iter().copied()).collect();
+            let found = verify::residual(&a, &b, &x).relative_2;
+            assert!((found - rel_residual_2).abs() <= 1e-3 * found + 1e-9, "{count}, {iterations}: {found:e}");
+            // others go on from there
+            let others = starts_of(4 - count.min(3));
+            let outcomes = processes(others.len() - 1, |all| {
+                let own = others[all.process()] as usize..others[all.process() + 1] as usize;
+                let rows = divided(&a, &others).swap_remove(all.process());
+                let mut solver = SharedSolver::new(all, rows, &setup("host")).unwrap();
+                let control = Control::default().with_done(iterations);
+                solver.solve(&b[own.clone()], Some(&x[own]), &stop, control)
+            });
+            let found = verify::residual(&a, &b, &whole(&outcomes)).relative_2;
+            let done = outcomes[0].as_ref().unwrap().iterations;
+            assert!(found <= 1e-9 && done >= iterations, "{count}: {found:e} after {done}");
+        }
+    }
+}
+
+fn which_of(taken: &[Vec<(u64, f64, Vec<f64>)>]) -> Vec<u64> {
+    taken[0].iter().map(|one| one.0).collect()
 }
