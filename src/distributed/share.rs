@@ -282,3 +282,6 @@ impl Share {
         processes::largest(&*self.processes, own)
     }
 }
+
+#[cfg(test)]
+mod tests;
