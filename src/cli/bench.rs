@@ -81,7 +81,7 @@ Examples:
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
   declive bench tridiagonal --devices gpu
-  declive bench scaling --rows 1e10
+  declive bench scaling
   declive bench study lu --devices gpu
   declive bench blas --devices gpu";
 

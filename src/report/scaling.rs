@@ -9,7 +9,7 @@ use declive::scaling::{Iteration, Layout, Machine, Method, Parts, System, Way, i
 use serde::Serialize;
 
 use super::layout::Text;
-use super::units::{count, figure};
+use super::units::{count, figure, plural};
 
 /// How many rows there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -106,24 +106,25 @@ impl Report {
         }
     }
 
-    /// In a sentence.
-    pub(crate) fn caption(&self) -> String {
+    /// The system and the machine.
+    fn setting(&self) -> String {
         let rows = match self.sizes {
             Sizes::Weak(rows) => format!("{} rows a GPU", count(rows)),
             Sizes::Strong(rows) => format!("{} rows", count(rows)),
         };
         let Self { stencil, format, machine, .. } = self;
-        format!(
-            "{}: {rows}, {stencil} points in a row, stored as {format}, on {}. Not measured.",
-            self.title(),
-            machine.name
-        )
+        format!("{rows}, {stencil} points in a row, stored as {format}, on {}", machine.name)
+    }
+
+    /// What was done, in a sentence.
+    pub(crate) fn caption(&self) -> String {
+        format!("{}: {}. Not measured.", self.title(), self.setting())
     }
 
     /// The panels of the plot: µs over the number of GPUs.
     pub(crate) fn panels(&self) -> Vec<Panel> {
         let at: Vec<usize> = self.ways[0].entries.iter().map(|entry| entry.layout.gpus as usize).collect();
-        let device = self.caption();
+        let device = self.setting();
         let panel = |title: &str, of: &dyn Fn(&Entry) -> f64, kernels: &dyn Fn(&Entry) -> f64| {
             let line = |name: &str, entries: &[Entry], of: &dyn Fn(&Entry) -> f64| Series {
                 name: name.into(),
@@ -189,13 +190,12 @@ fn fits(entries: &[Entry], limit: usize) -> Option<String> {
     let is_exceeded = |entry: &Entry| of(entry).is_some_and(|limit| limit.is_exceeded());
     let first = entries.iter().position(is_exceeded)?;
     let last = entries.iter().rposition(is_exceeded)?;
-    let gpus = |entry: &Entry| count(entry.layout.gpus);
+    let gpus = |entry: &Entry| plural(entry.layout.gpus, "GPU");
     if let Some(next) = entries.get(last + 1) {
-        return Some(format!("{what}: fits from {} GPUs on.", gpus(next)));
+        return Some(format!("{what}: fits from {} on.", gpus(next)));
     }
     let Limit { needs, most, unit, .. } = of(&entries[first])?;
-    let needs = format!("{needs:.2e} {unit}, and there are {most:.2e}");
-    Some(format!("{what}: does not fit with {} GPUs and more, which need {needs}.", gpus(&entries[first])))
+    Some(format!("{what}: does not fit with {} or more: {needs:.2e} {unit} of {most:.2e}.", gpus(&entries[first])))
 }
 
 fn micros(seconds: f64) -> String {
