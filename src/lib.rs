@@ -41,6 +41,7 @@
 //! | [`timeline`] | when a rank did what |
 //! | [`tune`] | launch parameters for each kernel of each device, found by measurement |
 //! | [`experiments`] | where the time of solves goes |
+//! | [`scaling`] | what an iteration would take on many GPUs of many nodes: a model |
 //! | [`bandwidth`] | what a device's memory gives |
 //! | [`verify`] | b − A x in compensated arithmetic |
 //!
@@ -90,6 +91,7 @@ mod picture;
 mod precond;
 mod real;
 mod runtime;
+pub mod scaling;
 mod schedule;
 mod setters;
 pub mod solve;

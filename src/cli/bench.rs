@@ -5,6 +5,7 @@ mod exchange;
 mod fem;
 mod precond;
 mod primitives;
+mod scaling;
 mod study;
 mod tridiagonal;
 
@@ -65,6 +66,7 @@ enum What {
     Fem(fem::Args),
     Precond(precond::Args),
     Primitives(primitives::Args),
+    Scaling(scaling::Args),
     Study(study::Args),
     Tridiagonal(tridiagonal::Args),
 }
@@ -79,6 +81,7 @@ Examples:
   declive bench precond A.mtx --devices gpu
   declive bench primitives --devices gpu
   declive bench tridiagonal --devices gpu
+  declive bench scaling
   declive bench study lu --devices gpu
   declive bench blas --devices gpu";
 
@@ -93,6 +96,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Some(What::Fem(args)) => return fem::run(args),
         Some(What::Precond(args)) => return precond::run(args),
         Some(What::Primitives(args)) => return primitives::run(args),
+        Some(What::Scaling(args)) => return scaling::run(args),
         Some(What::Study(args)) => return study::run(args),
         Some(What::Tridiagonal(args)) => return tridiagonal::run(args),
         None => {}

@@ -189,6 +189,18 @@ pub(crate) mod tests {
         starts.windows(2).map(part).collect()
     }
 
+    /// The same rows of a matrix with so many empty ones before them, which nobody has.
+    pub(crate) fn shifted(rows: Rows, by: u64) -> Rows {
+        let moved = |numbers: Vec<u64>| numbers.into_iter().map(|number| number + by).collect();
+        Rows {
+            n_rows: rows.n_rows + by,
+            n_cols: rows.n_cols + by,
+            starts: moved(rows.starts),
+            columns: moved(rows.columns),
+            ..rows
+        }
+    }
+
     #[test]
     fn even_parts() {
         assert_eq!(even_starts(10, 3), [0, 3, 6, 10]);

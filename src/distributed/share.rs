@@ -294,3 +294,6 @@ impl Share {
         processes::largest(&*self.processes, own)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,9 @@ impl Rows {
         agreed(processes, own)?;
         let (mut starts, lengths) = (gathered(processes, first)?, gathered(processes, rows)?);
         starts.push(n);
+        if starts[0] != 0 {
+            return Err(Error::Usage(format!("the rows of process 0 begin with row {}, not with 0", starts[0])));
+        }
         let ends = |k: usize| starts[k] + lengths[k] == starts[k + 1];
         if let Some(k) = (0..lengths.len()).find(|&k| !ends(k)) {
             let (end, next) = (starts[k] + lengths[k], starts[k + 1]);
@@ -156,11 +159,43 @@ mod tests {
             found[1].clone()
         };
         assert!(wrong(2, &[0, 0], &[]).contains("end before row 1, but the next begin with 2"));
+        assert!(wrong(1 << 33, &[0, 0], &[]).contains("1 from row 8589934592 on are beyond the 3 of the matrix"));
         assert!(wrong(1, &[0, 1, 1], &[3]).contains("row 2: columns must rise"));
         assert!(wrong(1, &[0, 2, 2], &[1, 1]).contains("row 2: columns must rise"));
         assert!(wrong(1, &[0, 2, 1], &[1]).contains("row 2"));
         assert!(wrong(1, &[], &[]).contains("no element"));
         assert!(wrong(1, &[0, 1, 2, 3], &[0, 0, 0]).contains("beyond the 3"));
         assert!(wrong(1, &[1, 1, 1], &[0]).contains("row_ptr is from 1 to 1, with 1 columns"));
+    }
+
+    #[test]
+    fn all_rows_have_an_owner() {
+        let base = 5_000_000_000;
+        let errors = processes(2, |all| {
+            let first = base + all.process() as u64;
+            Rows::new(&*all, base + 2, first, vec![0, 1], vec![base], vec![1.0]).unwrap_err().to_string()
+        });
+        assert!(errors.iter().all(|error| error.contains("begin with row 5000000000, not with 0")), "{errors:?}");
+    }
+
+    /// Text, and what is generated, have at most 2³² − 1 rows, of several processes, too: that is told, and nothing is cut off.
+    #[test]
+    fn files_and_generators_beyond_32_bits_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mtx");
+        let text = "%%MatrixMarket matrix coordinate real general\n5000000000 5000000000 1\n4294967297 1 1.0\n";
+        std::fs::write(&path, text).unwrap();
+        let spec: crate::matrix::gallery::Spec = "poisson3d:1700".parse().unwrap();
+        for count in [1, 3] {
+            let errors = processes(count, |all| {
+                let of_file = super::super::read(&*all, &path, Zeros::Keep).unwrap_err().to_string();
+                let generated = super::super::generated(&*all, &spec).unwrap_err().to_string();
+                [of_file, generated]
+            });
+            for [of_file, generated] in errors {
+                assert!(of_file.contains("5000000000") && of_file.contains("4294967295"), "{of_file}");
+                assert!(generated.contains("32-bit") || generated.contains("4294967295"), "{generated}");
+            }
+        }
     }
 }

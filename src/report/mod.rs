@@ -24,6 +24,7 @@ mod layout;
 pub(crate) mod precond;
 pub(crate) mod primitives;
 pub(crate) mod recording;
+pub(crate) mod scaling;
 pub(crate) mod solve;
 pub(crate) mod solve_html;
 mod solve_text;

@@ -33,10 +33,16 @@ const STYLE: &str = include_str!("study.css");
 
 /// The file.
 pub(crate) fn picture(report: &Report) -> String {
-    let across = report.by_device().map(<[Panel]>::len).max().unwrap_or(1).min(2);
+    drawn(report.title, &report.caption(), &report.found.panels)
+}
+
+/// Panels, those of a device beside each other, below a title; the caption is for readers of the screen.
+pub(crate) fn drawn(title: &str, caption: &str, panels: &[Panel]) -> String {
+    let by_device = || panels.chunk_by(|one, other| one.device == other.device);
+    let across = by_device().map(<[Panel]>::len).max().unwrap_or(1).min(2);
     let mut height = MARGIN + HEAD;
     let mut content = Vec::new();
-    for panels in report.by_device() {
+    for panels in by_device() {
         content.push(text("name", "start", [MARGIN, height + 4.0], &panels[0].device));
         height += 14.0;
         // all panels of a device alike
@@ -55,14 +61,13 @@ pub(crate) fn picture(report: &Report) -> String {
         height += HEAD - MARGIN;
     }
     let width = MARGIN + across as f64 * (SIZE[0] + MARGIN);
-    let caption = report.caption();
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(n(width)) height=(n(height))
             viewBox={ "0 0 " (n(width)) " " (n(height)) } role="img" {
             title { (caption) }
             style { (PreEscaped(STYLE)) }
             (rectangle("back", [0.0, 0.0], [width, height]))
-            (text("title", "start", [MARGIN, MARGIN + 6.0], report.title))
+            (text("title", "start", [MARGIN, MARGIN + 6.0], title))
             @for part in content { (part) }
         }
     };

@@ -132,7 +132,7 @@ struct Engine<O: PassBackend + BasisBackend, A, I> {
 }
 
 /// Ranks share levels of multigrid that have more entries than that: of fewer, to exchange halos takes longer than to have all.
-const SHARED_LEVEL: usize = 1 << 23;
+pub(crate) const SHARED_LEVEL: usize = 1 << 23;
 
 /// A preconditioner on a device.
 type OnDevice<T, A> = Option<Box<dyn OnRank<OpenClBackend<T, A>>>>;

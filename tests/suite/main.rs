@@ -46,6 +46,7 @@ mod processes;
 mod readme;
 mod reorder;
 mod report;
+mod scaling;
 mod segments;
 mod shares;
 mod single_sum;

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::comm::processes::simulated::processes;
-use crate::distributed::rows::tests::divided;
+use crate::distributed::rows::tests::{divided, shifted};
 use crate::matrix::gallery::Spec;
 
-/// What each of several processes finds that have these parts of a matrix.
-fn found(a: &Csr, starts: &[u64]) -> Vec<Stats> {
+/// What each of several processes finds that have these parts of a matrix, with so many empty rows before them.
+fn found(a: &Csr, starts: &[u64], before: u64) -> Vec<Stats> {
     processes(starts.len() - 1, |all| {
-        let rows = divided(a, starts).swap_remove(all.process());
+        let rows = shifted(divided(a, starts).swap_remove(all.process()), before);
         let (share, window) = Share::new(all, rows).unwrap();
         stats(&share, &window).unwrap()
     })
@@ -18,7 +18,7 @@ fn found(a: &Csr, starts: &[u64]) -> Vec<Stats> {
 
 fn check(a: &Csr, starts: &[u64], what: &str) {
     let expected = Stats::of(a);
-    for found in found(a, starts) {
+    for found in found(a, starts, 0) {
         // which pair is told first is another matter
         assert_eq!(found.asymmetry.is_some(), expected.asymmetry.is_some(), "{what}");
         assert_eq!(Stats { asymmetry: expected.asymmetry, ..found }, expected, "{what}");
@@ -35,6 +35,31 @@ fn as_of_one() {
         for starts in [vec![0, n], vec![0, n / 2, n], vec![0, 0, n / 3, n / 3, n], vec![0, 1, 2, n]] {
             check(&a, &starts, &format!("{spec} from {starts:?}"));
         }
+    }
+}
+
+#[test]
+fn rows_beyond_32_bits() {
+    const BASE: u64 = 5_000_000_000;
+    let starts = [0, 100, 100, 343];
+    let mut entries: Vec<(u32, u32, f64)> = (0..343).map(|i| (i, i, if i == 120 { -1.0 } else { 2.0 })).collect();
+    // one without a partner, and one that has another one, each of two processes
+    entries.extend([(90, 200, 1.0), (330, 40, 3.0), (40, 330, 2.0)]);
+    let column = |of: fn(&(u32, u32, f64)) -> u32| entries.iter().map(of).collect::<Vec<_>>();
+    let values: Vec<f64> = entries.iter().map(|entry| entry.2).collect();
+    let a = Csr::from_triplets(343, 343, &column(|entry| entry.0), &column(|entry| entry.1), &values).unwrap();
+    let moved = |row: usize| row + BASE as usize;
+    for (near, far) in found(&a, &starts, 0).into_iter().zip(found(&a, &starts, BASE)) {
+        let pair = near.asymmetry.map(|pair| Pair { row: moved(pair.row), col: moved(pair.col), ..pair });
+        assert!(pair.is_some_and(|pair| pair.row == moved(40)), "{pair:?}");
+        let diagonal = Diagonal {
+            missing_or_zero: near.diagonal.missing_or_zero.map(moved),
+            negative: near.diagonal.negative.map(moved),
+            uneven: near.diagonal.uneven.map(moved),
+        };
+        assert_eq!(diagonal.negative, Some(moved(120)));
+        let (n_rows, row_mean) = (moved(343), far.row_mean);
+        assert_eq!(Stats { n_rows, n_cols: n_rows, row_mean, asymmetry: pair, diagonal, ..near }, far);
     }
 }
 

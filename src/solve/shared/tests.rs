@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::comm::processes::simulated::processes;
-use crate::distributed::rows::tests::divided;
+use crate::distributed::rows::tests::{divided, shifted};
 use crate::krylov::{Method, Singularity};
 use crate::matrix::gallery::{self, Spec};
 use crate::real::Precision;
@@ -18,11 +18,18 @@ fn even(n: usize, count: usize) -> Vec<usize> {
 
 /// What each process has, its part of x in the place of x.
 fn solve(a: &Csr, b: &[f64], starts: &[usize], setup: &Setup, stop: &Stop) -> Vec<Result<Outcome>> {
+    solve_behind(0, a, b, starts, setup, stop)
+}
+
+/// The same with so many empty rows before the first one, which nobody has.
+fn solve_behind(before: u64, a: &Csr, b: &[f64], starts: &[usize], setup: &Setup, stop: &Stop) -> Vec<Result<Outcome>> {
     processes(starts.len() - 1, |all| {
         let process = all.process();
         let own = starts[process]..starts[process + 1];
         let of_64_bits: Vec<u64> = starts.iter().map(|start| *start as u64).collect();
-        let mut solver = SharedSolver::new(all, divided(a, &of_64_bits).swap_remove(process), setup)?;
+        let rows = shifted(divided(a, &of_64_bits).swap_remove(process), before);
+        let mut solver = SharedSolver::new(all, rows, setup)?;
+        assert_eq!(solver.rows(), own.start as u64 + before..own.end as u64 + before);
         solver.solve(&b[own], None, stop, Control::default())
     })
 }
@@ -98,6 +105,53 @@ fn multigrid_goes_on_among_processes() {
     for other in outcomes.iter().flatten() {
         assert_eq!((other.iterations, other.switches.len()), (first.iterations, first.switches.len()));
     }
+}
+
+/// Where rows are among all changes no bit, and errors have their numbers.
+#[test]
+fn rows_beyond_32_bits() {
+    const BASE: u64 = 5_000_000_000;
+    let starts = [0, 500, 500, 1200, 1728];
+    let stop = Stop { rtol: 1e-9, max_iters: Some(2000), ..Stop::default() };
+    let b = gallery::random_vector(1728, 3);
+    for (name, method, precond) in [
+        ("jumps:12", Method::Cg, Precond::Jacobi),
+        ("jumps:12", Method::CgPipelined, Precond::Jacobi),
+        ("jumps:12", Method::Cg, Precond::Fsai),
+        ("jumps:12", Method::Minres, Precond::Jacobi),
+        ("convection3d:12", Method::Idr, Precond::Ilu0),
+        ("convection3d:12", Method::Bicgstab, Precond::BlockJacobi),
+        ("convection3d:12", Method::Gmres, Precond::Jacobi),
+    ] {
+        let a = name.parse::<Spec>().unwrap().build().unwrap();
+        let setup = Setup { method, precond, devices: "host,host".parse().unwrap(), ..Setup::default() };
+        let [near, far] = [0, BASE].map(|before| solve_behind(before, &a, &b, &starts, &setup, &stop));
+        let bits = |x: Vec<f64>| x.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let what = format!("{name}, {method}, {precond}");
+        assert!(near[0].as_ref().unwrap().reason.converged(), "{what}");
+        assert_eq!(bits(whole(&near)), bits(whole(&far)), "{what}");
+    }
+}
+
+#[test]
+fn errors_of_rows_beyond_32_bits_have_their_numbers() {
+    const BASE: u64 = 5_000_000_000;
+    let setup = Setup { method: Method::Cg, devices: "host".parse().unwrap(), ..Setup::default() };
+    let starts = even(400, 3);
+    let with = |diagonal: &dyn Fn(usize) -> f64, b: &[f64]| {
+        let values = (0..400).map(diagonal).collect();
+        let a = Csr::new(400, 400, (0..=400).collect(), (0..400).collect(), values).unwrap();
+        solve_behind(BASE, &a, b, &starts, &setup, &Stop::default())
+    };
+    let row = BASE as usize + 391;
+    for found in with(&|i| if i == 390 { -4.0 } else { 4.0 }, &[1.0; 400]) {
+        let expected = Reason::IndefiniteOperator(Indefinite::Diagonal { row, value: -4.0 });
+        assert_eq!(found.unwrap().reason, expected);
+    }
+    let mut b = vec![1.0; 400];
+    b[390] = f64::NAN;
+    let errors: Vec<String> = with(&|_| 4.0, &b).into_iter().map(|found| found.unwrap_err().to_string()).collect();
+    assert!(errors.iter().all(|error| error.contains("5000000391") || error.contains("5000000390")), "{errors:?}");
 }
 
 #[test]

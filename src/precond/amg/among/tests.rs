@@ -1,7 +1,7 @@
 use super::super::tests::{laplacian, system};
 use super::*;
 use crate::comm::processes::simulated::processes;
-use crate::distributed::rows::tests::divided;
+use crate::distributed::rows::tests::{divided, shifted};
 use crate::matrix::blocks::unknowns;
 use crate::matrix::gallery;
 use crate::precond::near_null::NearNull;
@@ -17,9 +17,15 @@ fn among(share: &Arc<Share>, window: &Csr, unknowns: usize, most: u64) -> Amg {
 
 /// The cycle of processes that have the rows from these on, all of which have levels of up to `most` entries.
 fn applied(a: &Csr, starts: &[u64], most: u64, rs: &[Vec<f64>]) -> Made {
+    applied_behind(0, a, starts, most, rs)
+}
+
+/// The same where so many rows are before them.
+fn applied_behind(before: u64, a: &Csr, starts: &[u64], most: u64, rs: &[Vec<f64>]) -> Made {
     let of_all = processes(starts.len() - 1, |all| {
         let process = all.process();
-        let (share, window) = Share::new(all, divided(a, starts).swap_remove(process)).unwrap();
+        let rows = shifted(divided(a, starts).swap_remove(process), before);
+        let (share, window) = Share::new(all, rows).unwrap();
         let share = Arc::new(share);
         let amg = among(&share, &window, unknowns(a), most);
         let own = starts[process] as usize..starts[process + 1] as usize;
@@ -141,4 +147,12 @@ fn what_is_hardly_coupled() {
         let solved = iterations(&a, &starts, 0);
         assert!(z[0].iter().all(|z| z.is_finite()) && solved < 60, "{solved}");
     }
+}
+
+#[test]
+fn rows_beyond_32_bits() {
+    let a = system("poisson3d:12");
+    let (starts, r) = (even(&a, 3), vec![gallery::random_vector(a.n_rows(), 3)]);
+    let (near, far) = (applied(&a, &starts, 0, &r), applied_behind(5_000_000_000, &a, &starts, 0, &r));
+    assert!(near.0 == far.0 && near.1[1..] == far.1[1..] && near.1.len() > 2);
 }
