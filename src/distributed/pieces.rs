@@ -171,7 +171,11 @@ mod tests {
                 if all.process() == 0 {
                     let mut taken = Vec::new();
                     // one is taken, the other one nobody wants after its first piece
-                    columns.next(&mut |piece| Ok(taken.extend_from_slice(piece))).unwrap();
+                    let mut take = |piece: &[f64]| {
+                        taken.extend_from_slice(piece);
+                        Ok(())
+                    };
+                    columns.next(&mut take).unwrap();
                     assert_eq!(taken, both[0]);
                     let full = columns.next(&mut |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
                     assert_eq!(full.kind(), io::ErrorKind::StorageFull);

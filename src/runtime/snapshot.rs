@@ -125,7 +125,7 @@ impl Snapshots {
     }
 
     /// The same for the ranks of one of several processes, from this one on.
-    pub(crate) fn from_rank(self, first_rank: usize) -> Self {
+    pub(crate) fn behind_others(self, first_rank: usize) -> Self {
         Self { first_rank, ..self }
     }
 

@@ -313,7 +313,7 @@ impl Round<'_> {
         let goes_on = (position.p.is_some() && setup.method.facts().moves).then_some(rel_residual_2);
         let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
         let snapshots = every.map(|every| {
-            Snapshots::new(every, &ranks.placement.rows, others_go_on, before).from_rank(ranks.first_rank())
+            Snapshots::new(every, &ranks.placement.rows, others_go_on, before).behind_others(ranks.first_rank())
         });
         let take = |snapshot: Snapshot| self.take(snapshot, &mut kept);
         let (ended, iterations) = snapshot::beside(snapshots, before, take, |snapshots| {
