@@ -37,6 +37,27 @@ pub(crate) struct Share {
     to_each: Vec<Vec<u32>>,
 }
 
+/// Rows that processes need of each other.
+pub(crate) struct Requests {
+    /// Of each process, the places of its rows among all of others' that this one needs.
+    pub(crate) needed: Vec<Range<usize>>,
+    /// The rows that each needs of this one.
+    pub(crate) wanted: Vec<Vec<u64>>,
+}
+
+impl Requests {
+    /// Where this process needs these of others' rows, sorted; those of each process begin with `starts`. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn of(processes: &dyn Processes, starts: &[u64], others: &[u64]) -> Result<Self> {
+        let place = |row: u64| others.partition_point(|other| *other < row);
+        let needed: Vec<Range<usize>> = starts.windows(2).map(|rows| place(rows[0])..place(rows[1])).collect();
+        let wanted = exchange(processes, needed.iter().map(|needed| others[needed.clone()].to_vec()).collect())?;
+        Ok(Self { needed, wanted })
+    }
+}
+
 impl Share {
     /// Of rows that each process has some of, and the window. Collective.
     ///
@@ -80,12 +101,7 @@ impl Share {
         ends.resize(order + 1, last);
         let a = agreed(&*processes, Csr::new(order, order, ends, col_idx, values))?;
 
-        let of_process = |k: usize| {
-            let [begin, end] = [0, 1].map(|more| others.partition_point(|j| *j < starts[k + more]));
-            begin..end
-        };
-        let needed: Vec<Range<usize>> = (0..processes.count()).map(of_process).collect();
-        let wanted = exchange(&*processes, needed.iter().map(|needed| others[needed.clone()].to_vec()).collect())?;
+        let Requests { needed, wanted } = Requests::of(&*processes, &starts, &others)?;
         let own_place = |j: &u64| (j - rows.start) as u32 + before as u32;
         let to_each = wanted.iter().map(|wanted| wanted.iter().map(own_place).collect()).collect();
         let in_window = |needed: Range<usize>| {

@@ -11,3 +11,15 @@ named! {
     Pattern = "pattern", "For rows of a few patterns: each row is a number in a dictionary of distances column − row, and its values.";
     Dictionary = "dictionary", "For rows of a few patterns with their values: each row is a number in a dictionary of both.";
 }
+
+impl Format {
+    /// Bytes that a product usually reads for an entry: its column and value in double precision, as far as they are stored for each.
+    pub(crate) fn entry_bytes(self) -> f64 {
+        match self {
+            Self::Dictionary => 0.0,
+            Self::Pattern => 8.0,
+            Self::Sell => 10.0,
+            Self::Csr | Self::Auto => 12.0,
+        }
+    }
+}

@@ -65,12 +65,7 @@ impl System {
     /// Bytes of an entry: column and value, as far as the format stores them for each entry.
     #[must_use]
     pub fn entry_bytes(&self) -> f64 {
-        match self.format {
-            Format::Dictionary => 0.0,
-            Format::Pattern => 8.0,
-            Format::Sell => 10.0,
-            Format::Csr | Format::Auto => 12.0,
-        }
+        self.format.entry_bytes()
     }
 }
 

@@ -60,13 +60,7 @@ fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, us
     if n < FEW_ROWS {
         return None;
     }
-    let of_entry = match format {
-        Format::Dictionary => 0.0,
-        Format::Pattern => 8.0,
-        Format::Sell => 10.0,
-        Format::Csr | Format::Auto => 12.0,
-    };
-    let bytes = of_entry * nnz as f64 + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
+    let bytes = format.entry_bytes() * nnz as f64 + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
     let iterations = (rates.start + rates.entry * nnz as f64) / (rates.iteration + rates.byte * bytes * share);
     Some(iterations.ceil() as u64)
 }

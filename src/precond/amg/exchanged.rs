@@ -11,6 +11,7 @@ use bytemuck::Pod;
 use super::sparse::Sparse;
 use crate::comm::Processes;
 use crate::comm::processes::{Bytes, exchange};
+use crate::distributed::share::Requests;
 use crate::error::Result;
 
 /// The stream of elements of vectors.
@@ -128,22 +129,19 @@ impl Halo {
     /// A failed process.
     pub(super) fn new(processes: &Arc<dyn Processes>, starts: &[u64], columns: &Columns) -> Result<Self> {
         let Columns { own, others } = columns;
-        let place = |row: u64| others.partition_point(|other| *other < row);
-        let needed: Vec<Range<usize>> = starts.windows(2).map(|rows| place(rows[0])..place(rows[1])).collect();
-        let wanted = needed.iter().map(|needed| others[needed.clone()].to_vec()).collect();
-        let asked = exchange(&**processes, wanted)?;
+        let Requests { needed, wanted } = Requests::of(&**processes, starts, others)?;
         let own_places = |rows: Vec<u64>| rows.into_iter().map(|row| (row - own.start) as u32).collect();
         let n = columns.n_own();
         Ok(Self {
             processes: Arc::clone(processes),
             n,
             len: columns.len(),
-            to_each: asked.into_iter().map(own_places).collect(),
+            to_each: wanted.into_iter().map(own_places).collect(),
             from_each: needed.into_iter().map(|needed| needed.start + n..needed.end + n).collect(),
         })
     }
 
-    /// Brings the elements of others into a vector: 4 bytes each, one message from and to each process that has some.
+    /// Brings the elements of others into a vector: one message from and to each process that has some.
     ///
     /// # Errors
     /// A failed process.
