@@ -13,6 +13,7 @@ mod generate;
 mod info;
 mod input;
 mod interrupt;
+mod manual;
 mod measured;
 mod output;
 mod place;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 use declive::Error;
 use declive::distributed::Processes;
 use log::{Level, LevelFilter};
@@ -81,6 +82,8 @@ enum Command {
     Tune(tune::Args),
     Bench(Box<bench::Args>),
     Generate(generate::Args),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 /// The program.
@@ -126,6 +129,8 @@ fn run(command: Command, processes: Option<&Arc<dyn Processes>>) -> Result<Exit,
         Command::Tune(args) => tune::run(args),
         Command::Bench(args) => bench::run(*args),
         Command::Generate(args) => generate::run(&args),
+        Command::Completions(args) => manual::completions(Cli::command(), &args),
+        Command::Man(args) => manual::man(Cli::command(), &args),
     }
 }
 
@@ -190,8 +195,6 @@ fn start_logging(verbose: u8, quiet: bool, processes: Option<&dyn Processes>) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

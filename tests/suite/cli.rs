@@ -520,3 +520,35 @@ fn a_reader_that_goes_away() {
         assert!(!err.contains("error") && !err.contains("panicked"), "{args}: {err}");
     }
 }
+
+// ---- manual pages and completions
+
+#[test]
+fn manual_pages_have_the_options() {
+    let place = Place::new();
+    place.run("man no/such/directory").fails(2, &["no/such/directory"]);
+    std::fs::create_dir(place.path("man1")).unwrap();
+    assert_eq!(place.run("man man1").ok(), "");
+    let page = |name: &str| std::fs::read_to_string(place.path("man1").join(name)).unwrap();
+    assert!(page("declive.1").contains("declive\\-solve"));
+    let solve = page("declive-solve.1");
+    for word in ["\\-\\-precond", "chebyshev", "Exit codes"] {
+        assert!(solve.contains(word), "{word}");
+    }
+    assert!(page("declive-bench-exchange.1").contains("\\-\\-models"));
+}
+
+#[test]
+fn completions_have_the_options() {
+    let place = Place::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = place.run(&format!("completions {shell}")).ok();
+        for word in ["on-failure", "block-jacobi", "tridiagonal"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    place.run("completions tcsh").misused(&["tcsh"]);
+    let script = place.run("completions bash").ok();
+    let check = std::process::Command::new("bash").args(["-n", "-c", &script]).output().unwrap();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}

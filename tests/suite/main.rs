@@ -47,6 +47,7 @@ mod readme;
 mod reorder;
 mod report;
 mod scaling;
+mod schema;
 mod segments;
 mod shares;
 mod single_sum;

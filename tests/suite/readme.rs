@@ -16,15 +16,30 @@ const ARCHITECTURE: &str = include_str!("../../docs/architecture.md");
 const PAGES: &[(&str, &str)] = &[
     ("README.md", README),
     ("CHANGELOG.md", include_str!("../../CHANGELOG.md")),
+    ("CONTRIBUTING.md", include_str!("../../CONTRIBUTING.md")),
+    ("SECURITY.md", include_str!("../../SECURITY.md")),
     ("docs/command.md", COMMAND),
-    ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
+    ("docs/quick-start.md", include_str!("../../docs/quick-start.md")),
+    ("docs/choosing.md", include_str!("../../docs/choosing.md")),
+    ("docs/reading-reports.md", include_str!("../../docs/reading-reports.md")),
+    ("docs/tuning.md", include_str!("../../docs/tuning.md")),
+    ("docs/several-devices.md", include_str!("../../docs/several-devices.md")),
+    ("docs/mpi.md", include_str!("../../docs/mpi.md")),
+    ("docs/faults.md", include_str!("../../docs/faults.md")),
+    ("docs/from-others.md", include_str!("../../docs/from-others.md")),
+    ("docs/library.md", include_str!("../../docs/library.md")),
+    ("docs/python.md", include_str!("../../docs/python.md")),
+    ("docs/c.md", include_str!("../../docs/c.md")),
     ("docs/fem.md", include_str!("../../docs/fem.md")),
+    ("docs/fdtd.md", include_str!("../../docs/fdtd.md")),
     ("docs/tridiagonal.md", include_str!("../../docs/tridiagonal.md")),
     ("docs/dense.md", include_str!("../../docs/dense.md")),
-    ("docs/studies.md", include_str!("../../docs/studies.md")),
-    ("docs/scaling.md", include_str!("../../docs/scaling.md")),
     ("docs/architecture.md", ARCHITECTURE),
+    ("docs/contributing.md", include_str!("../../docs/contributing.md")),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
+    ("docs/scaling.md", include_str!("../../docs/scaling.md")),
+    ("docs/studies.md", include_str!("../../docs/studies.md")),
+    ("docs/SUMMARY.md", include_str!("../../docs/SUMMARY.md")),
     ("data/README.md", include_str!("../../data/README.md")),
     ("data/bad/README.md", include_str!("../../data/bad/README.md")),
     ("data/npz/README.md", include_str!("../../data/npz/README.md")),
@@ -100,14 +115,14 @@ fn every_option_exists() {
         let named = options(text);
         assert!(*page != "docs/command.md" || named.len() > 20, "{named:?}");
         for option in named {
-            assert!(known.contains(&option) || is_of_tests(&option), "{page} speaks of {option}");
+            assert!(known.contains(&option) || is_of_others(&option), "{page} speaks of {option}");
         }
     }
 }
 
-/// Options of the programs that cargo makes of tests.
-fn is_of_tests(option: &str) -> bool {
-    option == "--ignored"
+/// Options of other programs: those that cargo makes of tests, scripts, `mpirun`, AMGCL.
+fn is_of_others(option: &str) -> bool {
+    ["--ignored", "--features", "--host", "--map-by", "--mca", "--single-level"].contains(&option)
 }
 
 #[test]
@@ -249,20 +264,74 @@ fn reasons() {
     }
 }
 
-#[test]
-fn commands_run() {
-    let quick = README.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
-    let sessions =
-        [README, COMMAND].into_iter().flat_map(str::lines).filter_map(|line| line.strip_prefix("$ declive "));
-    let commands: Vec<_> = quick.chain(sessions).collect();
-    assert!(commands.len() >= 4, "{commands:?}");
-    for args in commands {
-        let output = declive(args);
-        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+/// Commands in a page's consoles, each with the exit code that it says, in the order given: a page's commands may need each other's files.
+fn sessions(text: &str) -> Vec<(&str, i32)> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
+    lines
+        .map(|line| line.split_once("# exit code ").map_or((line, 0), |(line, code)| (line, code.parse().unwrap())))
+        .collect()
+}
+
+/// Runs what a page shows, without OpenCL, in a folder of its own that has `data/`.
+#[cfg(unix)]
+fn run_sessions(page: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join(page)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root.join("data"), folder.path().join("data")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_declive")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let sessions = sessions(&text);
+    assert!(!sessions.is_empty(), "{page}");
+    for (line, code) in sessions {
+        let output = Command::new("sh")
+            .args(["-c", line])
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .env("OCL_ICD_VENDORS", "/nonexistent")
+            .env_remove("OCL_ICD_FILENAMES")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(code), "{page}: {line}: {}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+macro_rules! pages_run {
+    ($($name:ident: $page:literal;)+) => { $(#[test] #[cfg(unix)] fn $name() { run_sessions($page); })+ };
+}
+
+pages_run! {
+    the_readme_runs: "README.md";
+    the_reference_runs: "docs/command.md";
+    quick_start_runs: "docs/quick-start.md";
+    choosing_runs: "docs/choosing.md";
+    reading_reports_runs: "docs/reading-reports.md";
+    tuning_runs: "docs/tuning.md";
+    several_devices_runs: "docs/several-devices.md";
+    faults_run: "docs/faults.md";
+}
+
+#[test]
+fn quick_start() {
+    let args = README.lines().find_map(|line| line.strip_prefix("cargo run --release -- ")).unwrap();
+    assert!(declive(args).status.success(), "{args}");
     for file in ["scripts/test", "docs/command.md", "docs/architecture.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         assert!(README.contains(file) && Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists(), "{file}");
     }
+}
+
+#[test]
+fn the_book_has_every_page() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let pages: BTreeSet<_> = std::fs::read_dir(&docs)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".md") && name != "SUMMARY.md")
+        .collect();
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    assert_eq!(links(&summary).into_iter().map(String::from).collect::<BTreeSet<_>>(), pages);
+    let checked = PAGES.iter().filter_map(|(page, _)| page.strip_prefix("docs/"));
+    assert_eq!(checked.filter(|page| *page != "SUMMARY.md").map(String::from).collect::<BTreeSet<_>>(), pages);
 }
 
 /// What a page's headings are called in links, outside of code.
