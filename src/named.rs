@@ -42,8 +42,8 @@ macro_rules! named {
 
             fn from_str(s: &str) -> std::result::Result<Self, $crate::error::Error> {
                 Self::ALL.iter().copied().find(|v| v.name() == s).ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|v| v.name()).collect();
-                    $crate::error::Error::Usage(format!("unknown {} '{s}'; there are: {}", $what, names.join(", ")))
+                    let names = $crate::named::names(Self::ALL);
+                    $crate::error::Error::Usage(format!("unknown {} '{s}'; there are: {names}", $what))
                 })
             }
         }
@@ -51,6 +51,11 @@ macro_rules! named {
 }
 
 pub(crate) use named;
+
+/// The names of all values, in a line.
+pub(crate) fn names(all: &[impl ToString]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
 
 /// Serialises what has a text of its own as that.
 pub(crate) fn as_text<S: serde::Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {

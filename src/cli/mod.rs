@@ -3,7 +3,6 @@
 mod bench;
 mod convert;
 mod devices;
-mod duration;
 mod exit;
 mod experiments;
 mod failure;

@@ -429,6 +429,12 @@ impl Solver {
         self.ranks.bytes_per_iteration(&self.whole.setup, self.whole.order_of_ranks())
     }
 
+    /// The matrix, with the values that it has now.
+    #[must_use]
+    pub fn matrix(&self) -> &Arc<Csr> {
+        &self.whole.a
+    }
+
     /// The ranks, to be altered.
     #[cfg(test)]
     pub(crate) fn ranks_of_test(&mut self) -> &mut Ranks<'static> {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
+use declive::solve::options::duration;
 use declive::solve::{Precision, Shares};
-
-use crate::cli::duration;
 
 /// Compute electromagnetic fields: Maxwell's equations in the time domain
 ///
@@ -45,7 +44,7 @@ pub(crate) struct Args {
     pub(super) checkpoint: Option<PathBuf>,
 
     /// How often: 60, 60s, 1.5m, 500ms, 2h [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "checkpoint", help_heading = CHECKPOINTS)]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "checkpoint", help_heading = CHECKPOINTS)]
     pub(super) checkpoint_every: Option<Duration>,
 
     /// Go on from the checkpoint of the same problem; the number of steps, devices and what is kept may be others

@@ -8,10 +8,10 @@ use std::time::Duration;
 use declive::Error;
 use declive::device::Choice;
 use declive::fem::Summation;
+use declive::solve::options::{duration, tolerance};
 use declive::solve::{Method, Precision, Precond, Setup};
 
-use crate::cli::duration;
-use crate::cli::solve::{methods, precisions, preconds, tolerance};
+use crate::cli::solve::{methods, precisions, preconds};
 
 /// Compute fields by finite elements: diffusion (potentials, heat) or linear elasticity
 ///
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     pub(super) max_iters: Option<u64>,
 
     /// At most so much time in the iteration: 60, 60s, 1.5m, 500ms, 2h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = STOP)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = STOP)]
     pub(super) time_limit: Option<Duration>,
 
     /// File for ParaView: u of nodes, and gradients, fluxes or stresses of elements

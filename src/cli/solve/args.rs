@@ -7,11 +7,11 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use declive::device::Choice;
 use declive::matrix::gallery::Spec;
+use declive::solve::options::{columns, duration, tolerance};
 use declive::solve::{
     Exchange, Format, MOST_RESTART, Method, OnFailure, Precision, Precond, Reorder, Setup, Shares, Tune,
 };
 
-use crate::cli::duration;
 use crate::cli::rhs::Recipe;
 
 /// Solve A x = b
@@ -159,7 +159,7 @@ pub(crate) struct Args {
     pub(super) max_iters: Option<u64>,
 
     /// At most so much time in the iteration for each right-hand side: 60, 60s, 1.5m, 500ms, 2h [default: none]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = STOP)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = STOP)]
     pub(super) time_limit: Option<Duration>,
 
     /// File to go on from after anything that may happen: what --resume takes
@@ -170,7 +170,7 @@ pub(crate) struct Args {
     pub(super) checkpoint: Option<PathBuf>,
 
     /// How often: 60, 60s, 1.5m, 500ms, 2h; 0 is as often as possible [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, help_heading = CHECKPOINTS)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = CHECKPOINTS)]
     pub(super) checkpoint_every: Option<Duration>,
 
     /// Go on from the checkpoint of a former solve of the same system, whose iterations count
@@ -254,20 +254,6 @@ fn long_help() -> String {
     )
 }
 
-pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err("a tolerance is a number from 0 up, such as 1e-8".into()),
-    }
-}
-
-fn columns(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count) if (1..=Setup::default().columns).contains(&count) => Ok(count),
-        _ => Err(format!("a number of columns is one from 1 to {}", Setup::default().columns)),
-    }
-}
-
 /// A parser that knows the names, for the help and for the answer to a wrong one.
 macro_rules! names_of {
     ($function:ident, $type:ty) => {
@@ -289,22 +275,22 @@ names_of!(answers, OnFailure);
 
 #[cfg(test)]
 mod tests {
-    use declive::solve::Stop;
+    use clap::Args as _;
+    use declive::solve::{Stop, options};
 
     use super::*;
 
     #[test]
     fn defaults_in_the_help_are_those_of_the_library() {
-        let stop = Stop::default();
-        assert_eq!(tolerance("1e-8"), Ok(stop.rtol));
-        assert_eq!(tolerance("0"), Ok(stop.atol));
         assert_eq!([1, 1_000, 1_000_000].map(Stop::default_max_iters), [1_000, 10_000, 200_000]);
     }
 
     #[test]
-    fn tolerances() {
-        for s in ["-1", "nan", "inf", "x", ""] {
-            assert!(tolerance(s).is_err(), "{s}");
+    fn options_of_the_library_have_the_same_names() {
+        let command = Args::augment_args(clap::Command::new("solve"));
+        for option in options::ALL {
+            let name = option.name.replace('_', "-");
+            assert!(command.get_arguments().any(|arg| arg.get_long() == Some(&name)), "--{name}");
         }
     }
 }

@@ -23,7 +23,7 @@ use declive::solve::{Checkpoint, Checkpoints, Control, Progress, Tune};
 use declive::timeline::stages::{self, stage};
 use declive::{Error, Outcome};
 
-pub(crate) use args::{Args, methods, precisions, preconds, tolerance};
+pub(crate) use args::{Args, methods, precisions, preconds};
 use checkpoint::Saver;
 use early::Early;
 use plan::Plan;
