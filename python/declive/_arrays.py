@@ -46,6 +46,7 @@ def rows(a: Any) -> tuple[tuple[int, int], Array, Array, Array]:
     Takes what has the attributes of SciPy's sparse matrices, a tuple ``(data, indices, indptr)`` of a square matrix, and whatever is an array of
     two dimensions. Arrays of SciPy's ``csr`` with sorted columns and doubles are used where they are.
     """
+    shape: tuple[int, ...]
     if isinstance(a, tuple) and len(a) == 3:
         data, indices, indptr = a[0], array(a[1]), array(a[2])
         shape = (len(indptr) - 1, len(indptr) - 1)

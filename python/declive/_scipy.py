@@ -263,7 +263,8 @@ def _kind(A: Any) -> np.dtype[Any]:
     kind = getattr(A[0] if isinstance(A, tuple) else A, "dtype", None)
     if kind is None:
         return np.dtype(np.float64) if is_operator(A) else array(A).dtype
-    return np.dtype(kind)
+    found: np.dtype[Any] = np.dtype(kind)
+    return found
 
 
 def _tolerance(atol: Any) -> float:

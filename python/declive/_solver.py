@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from . import _declive
 from ._arrays import Array, array, is_operator, numbers, parts, rows
-from ._errors import InputError
+from ._errors import DecliveError, InputError
 from ._options import named
 from ._precond import given
 from ._progress import Progress
@@ -69,6 +70,7 @@ class Solver:
         if isinstance(M, str):
             options, M = {**options, "precond": M}, None
         self._is_complex = _is_complex(A) or (dtype is not None and np.dtype(dtype).kind == "c")
+        self._lock, self._is_busy = threading.RLock(), False
         m = None if M is None else given(M, self._is_complex)
         if is_operator(A):
             if coordinates is not None or near_null is not None:
@@ -122,21 +124,21 @@ class Solver:
         kind = np.complex128 if self._is_complex else np.float64
         count = 1 if b.ndim == 1 else b.shape[1]
         x = _first(x0, (n, *b.shape[1:]), kind)
-        listener = Progress() if progress else nullcontext()
-        with listener as shown:
+        if count == 0:
+            raise InputError("b has no columns")
+        with self._in_turn(), Progress() if progress else nullcontext() as shown:
             tell = _teller(shown, residual_callback)
             take = None if callback is None else _taker(callback, kind)
             each = callback is not None or residual_callback is not None
-            solves = self._solver.solve(parts(b.astype(kind, copy=False).T), parts(x), count, named(stop), tell, take, each) if count else []
-        if count == 0:
-            raise InputError("b has no columns")
+            solves = self._solver.solve(parts(b.astype(kind, copy=False).T), parts(x), count, named(stop), tell, take, each)
+            report = self._solver.report(named(stop))
         x = x.T
         iterations = [int(np.frombuffer(history).size - 1) for _, history in solves]
         if callback is not None and count == 1 and iterations[0] > 0:
             callback(x.copy())
         if residual_callback is not None and count == 1 and iterations[0] > 0:
             residual_callback(float(np.frombuffer(solves[0][1])[-1]))
-        return Result(x, solves, self._solver.report(named(stop)))
+        return Result(x, solves, report)
 
     def update_values(self, A: Any) -> None:
         """Gives the matrix other values in the same pattern: a matrix of that, or its values row by row in the order of the columns. What can stay on
@@ -150,7 +152,20 @@ class Solver:
                 raise InputError("the matrix has another pattern; build another solver")
         if values.dtype.kind == "c" and not self._is_complex:
             raise InputError("the values are complex, but the solver is of a real matrix")
-        self._solver.update_values(parts(values.astype(np.complex128 if self._is_complex else np.float64, copy=False)))
+        with self._in_turn():
+            self._solver.update_values(parts(values.astype(np.complex128 if self._is_complex else np.float64, copy=False)))
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """One thread at a time; others wait, where Ctrl-C interrupts them."""
+        with self._lock:
+            if self._is_busy:
+                raise DecliveError("a callback of a solve can't use the solver that calls it; make another one")
+            self._is_busy = True
+            try:
+                yield
+            finally:
+                self._is_busy = False
 
 
 def solve(A: Any, b: Any, x0: Any = None, *, progress: bool = False, callback: Callback | None = None, **options: Any) -> Result:
@@ -175,9 +190,9 @@ def _is_complex(a: Any) -> bool:
     if isinstance(a, _declive.Matrix):
         return bool(a.is_complex)
     if isinstance(a, tuple):
-        return array(a[0]).dtype.kind == "c"
+        return bool(array(a[0]).dtype.kind == "c")
     kind = getattr(a, "dtype", None)
-    return np.dtype(kind).kind == "c" if kind is not None else array(a).dtype.kind == "c"
+    return bool((np.dtype(kind) if kind is not None else array(a).dtype).kind == "c")
 
 
 def _first(x0: Any, shape: tuple[int, ...], kind: Any) -> Array:
@@ -206,7 +221,10 @@ def _teller(shown: Progress | None, residual: Callable[[float], object] | None) 
 
 
 def _taker(callback: Callback, kind: Any) -> Callable[[bytearray, int], None]:
-    return lambda x, _: callback(np.frombuffer(x, dtype=kind)) and None
+    def take(x: bytearray, iterations: int) -> None:
+        callback(np.frombuffer(x, dtype=kind))
+
+    return take
 
 
 def near_null_of(coordinates: Any, vectors: Any, options: dict[str, Any]) -> tuple[bool, Array, int, int | None] | None:

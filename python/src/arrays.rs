@@ -1,7 +1,9 @@
 //! Arrays of Python, used where they are.
 //!
-//! All `unsafe` of this crate is here: PyO3 gives a pointer, as nothing keeps other threads of Python from writing to an array that is read here. As
-//! with NumPy's own functions, that is the caller's to see to, and documented.
+//! All `unsafe` of this crate is here: nothing keeps other threads of Python from writing to an array that is read here. As with NumPy's own
+//! functions, that is the caller's to see to, and documented.
+
+use std::slice;
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
@@ -17,20 +19,20 @@ impl<T: Element> Array<T> {
     /// `ValueError` for one with gaps; what the object says if it has no such elements.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyBuffer::get(object)?;
-        match buffer.as_slice_ptr() {
-            Some(_) => Ok(Self(buffer)),
-            None => Err(PyValueError::new_err("an array has gaps; make it contiguous")),
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("an array has gaps; make it contiguous"));
         }
+        Ok(Self(buffer))
     }
 
     /// The elements.
     pub(crate) fn get(&self) -> &[T] {
-        match self.0.as_slice_ptr() {
-            // SAFETY: the buffer is contiguous and aligned, of elements of this type, and stays while `self` does; nobody writes to it, as the caller
-            // has promised.
-            Some(elements) => unsafe { elements.as_ref() },
-            None => &[],
+        if self.0.item_count() == 0 {
+            return &[];
         }
+        // SAFETY: the buffer has so many elements of this type, aligned and without gaps, and stays while `self` does; nobody writes to it, as
+        // the caller has promised.
+        unsafe { slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.item_count()) }
     }
 }
 
@@ -44,7 +46,7 @@ impl<T: Element> ArrayMut<T> {
     /// `ValueError` for one with gaps, or that is only to be read; what the object says if it has no such elements.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyBuffer::get(object)?;
-        if buffer.readonly() || buffer.as_slice_ptr().is_none() {
+        if buffer.readonly() || !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err("an array is not one to write to"));
         }
         Ok(Self(buffer))
@@ -52,11 +54,11 @@ impl<T: Element> ArrayMut<T> {
 
     /// The elements.
     pub(crate) fn get(&mut self) -> &mut [T] {
-        match self.0.as_slice_ptr() {
-            // SAFETY: as above; and nobody else has the array, so that this is the only look at it.
-            Some(mut elements) => unsafe { elements.as_mut() },
-            None => &mut [],
+        if self.0.item_count() == 0 {
+            return &mut [];
         }
+        // SAFETY: as above; and nobody else has the array, so that this is the only look at it.
+        unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.item_count()) }
     }
 }
 
@@ -80,6 +82,6 @@ impl<I: Index> Array<I> {
         const { assert!(size_of::<I>() == size_of::<I::Unsigned>() && align_of::<I>() == align_of::<I::Unsigned>()) };
         let signed = self.get();
         // SAFETY: integers of the same size and alignment, for which all bits are numbers.
-        unsafe { std::slice::from_raw_parts(signed.as_ptr().cast(), signed.len()) }
+        unsafe { slice::from_raw_parts(signed.as_ptr().cast(), signed.len()) }
     }
 }

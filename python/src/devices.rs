@@ -46,8 +46,8 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<String> {
 
 /// Finds launch parameters for devices, each kind once, and keeps them; what was found, as JSON.
 #[pyfunction]
-#[pyo3(signature = (matrix, devices, precision))]
-pub(crate) fn tune(
+#[pyo3(name = "tune", signature = (matrix, devices, precision))]
+pub(crate) fn find_launches(
     py: Python<'_>,
     matrix: Option<&Bound<'_, Matrix>>,
     devices: &str,

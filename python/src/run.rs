@@ -103,7 +103,7 @@ pub(crate) fn run<R: Send>(
         });
         attended.unwrap_or_else(|error| interruption.raise(error));
     };
-    let ended = py.detach(|| {
+    let ended = py.detach(move || {
         thread::scope(|scope| {
             let worker = scope.spawn(|| work(&interruption.cancel, events));
             loop {

@@ -22,6 +22,7 @@ const PAGES: &[(&str, &str)] = &[
     ("docs/tridiagonal.md", include_str!("../../docs/tridiagonal.md")),
     ("docs/dense.md", include_str!("../../docs/dense.md")),
     ("docs/studies.md", include_str!("../../docs/studies.md")),
+    ("docs/python.md", include_str!("../../docs/python.md")),
     ("docs/scaling.md", include_str!("../../docs/scaling.md")),
     ("docs/architecture.md", ARCHITECTURE),
     ("docs/measurements.md", include_str!("../../docs/measurements.md")),
