@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use declive::Csr;
-use declive::matrix_market::{WriteOptions, write_matrix, write_vectors};
+use declive::matrix_market::{Packing, WriteOptions, write_matrix, write_vectors};
 use declive::npz::{self, Element};
 
 use super::failure::Failure;
@@ -19,15 +19,6 @@ pub(crate) enum Format {
     Mtx,
     /// SciPy's sparse matrices, binary
     Npz,
-}
-
-/// How a text file is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Gzip,
-    Bzip2,
-    Xz,
-    Zstd,
 }
 
 /// A file to write.
@@ -125,53 +116,10 @@ impl Format {
     }
 }
 
-impl Packing {
-    const ENDINGS: [(&str, Self); 4] =
-        [(".gz", Self::Gzip), (".bz2", Self::Bzip2), (".xz", Self::Xz), (".zst", Self::Zstd)];
-
-    /// The name of the compression, and of its program.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Bzip2 => "bzip2",
-            Self::Xz => "xz",
-            Self::Zstd => "zstd",
-        }
-    }
-
-    /// Compresses what `fill` writes, as hard as the program of that name does unless told otherwise.
-    fn pack(self, out: &mut dyn Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        match self {
-            Self::Gzip => {
-                let mut packed = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-                fill(&mut packed)?;
-                packed.finish()?;
-            }
-            Self::Bzip2 => {
-                let mut packed = bzip2::write::BzEncoder::new(out, bzip2::Compression::best());
-                fill(&mut packed)?;
-                packed.finish()?;
-            }
-            Self::Xz => {
-                let mut packed = lzma_rust2::XzWriter::new(out, lzma_rust2::XzOptions::with_preset(6))?;
-                fill(&mut packed)?;
-                packed.finish()?;
-            }
-            Self::Zstd => {
-                let mut packed = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-                fill(&mut packed)?;
-                packed.finish()?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What the ending of a name says, in either case.
 fn endings(path: &Path) -> (Option<Format>, Option<Packing>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let packed = Packing::ENDINGS.into_iter().find_map(|(ending, packing)| Some((name.strip_suffix(ending)?, packing)));
-    let (name, packing) = match packed {
+    let (name, packing) = match Packing::of_name(&name) {
         Some((stem, packing)) => (stem, Some(packing)),
         None => (name.as_str(), None),
     };

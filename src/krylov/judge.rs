@@ -36,6 +36,9 @@ pub(crate) trait Judge {
     /// Whether a residual that is replaced gets more accurate by that.
     fn may_replace(&self) -> bool;
 
+    /// How many iterations may be made before the judge has to hear of them.
+    fn at_once(&self) -> u64;
+
     /// How many iterations are allowed from `iteration` of this run on.
     fn allowed_from(&self, iteration: u64) -> u64;
 

@@ -62,7 +62,8 @@ fn iterations<O: PassBackend>(
     loop {
         let limit = judge.run_limit();
         let allowed = |next| judge.allowed_from(next).min(most.saturating_add(1) - next);
-        let several = machine.several(backend, operators, (next, allowed(next)), limit)?; // at once, or else one:
+        let most_at_once = allowed(next).min(judge.at_once());
+        let several = machine.several(backend, operators, (next, most_at_once), limit)?; // at once, or else one:
         next = several.unwrap_or(next);
         if machine.must_replace() {
             return Ok(Verdict::Replaces);
@@ -79,7 +80,7 @@ fn iterations<O: PassBackend>(
             next += 1;
         }
         records.clear();
-        let drain = is_over || backend.comm().stop_request() != 0;
+        let drain = is_over || judge.at_once() == 1 || backend.comm().stop_request() != 0;
         machine.look(backend, next - 1, drain, &mut records)?;
         if let Some(verdict) = judge.judge(&records, backend.comm()) {
             return Ok(verdict);

@@ -50,6 +50,8 @@ mod fault;
 mod header;
 mod line;
 mod lines;
+#[cfg(feature = "compression")]
+mod pack;
 pub(crate) mod parts;
 mod quick;
 mod read;
@@ -71,5 +73,6 @@ pub use read::{
     Matrix, Reader, System, read_any_vectors, read_any_vectors_from, read_matrix, read_matrix_from, read_vectors,
     read_vectors_from,
 };
+pub use source::Packing;
 pub(crate) use source::unpacked;
 pub use write::{Unwritable, WriteOptions, head_of_vectors, write_elements, write_matrix, write_vectors};

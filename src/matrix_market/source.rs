@@ -87,14 +87,19 @@ fn peek<'a>(mut input: Input<'a>, count: usize) -> io::Result<(Vec<u8>, Input<'a
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+pub enum Packing {
+    /// `.gz`
     Gzip,
+    /// `.bz2`
     Bzip2,
+    /// `.xz`
     Xz,
+    /// `.zst`
     Zstd,
 }
 
 impl Packing {
+    /// What the first bytes of a file say.
     fn of(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -105,7 +110,9 @@ impl Packing {
         }
     }
 
-    pub(super) fn name(self) -> &'static str {
+    /// The name of the compression, and of its program.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
             Self::Bzip2 => "bzip2",

@@ -13,6 +13,7 @@ mod fsai;
 pub(crate) mod given;
 mod ilu;
 pub(crate) mod near_null;
+pub(crate) mod on_host;
 pub(crate) mod scaling;
 
 use self::chebyshev::Chebyshev;

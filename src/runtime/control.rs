@@ -80,6 +80,10 @@ pub struct Control<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Called now and then, from the thread of rank 0; it should return quickly.
     pub progress: Option<&'a (dyn Fn(&Progress) + Sync)>,
+    /// Let the caller see each iteration but the last, whose x is the answer: [`progress`](Self::progress) is called after each, and
+    /// [`checkpoint`](Self::checkpoint) gets each iterate, whatever its interval; of `gmres`, which has none within a cycle, one for each cycle. Devices then
+    /// wait for the host in every iteration, and for whoever takes the iterates. Right-hand sides are solved for one by one.
+    pub each_iteration: bool,
     /// Record what each rank does when, for [`Outcome::timelines`](crate::Outcome::timelines).
     pub timeline: bool,
     /// Hand out iterates on the way.
@@ -98,6 +102,7 @@ setters! { Control<'a>:
     with_cancel = cancel: &'a AtomicBool as Some;
     with_progress = progress: &'a (dyn Fn(&Progress) + Sync) as Some;
     with_timeline = timeline: bool;
+    with_each_iteration = each_iteration: bool;
     with_checkpoint = checkpoint: Checkpoints<'a> as Some;
     with_early = early: Early<'a> as Some;
     with_done = done: u64;
@@ -152,6 +157,7 @@ impl fmt::Debug for Control<'_> {
         f.debug_struct("Control")
             .field("cancel", &self.cancel)
             .field("timeline", &self.timeline)
+            .field("each_iteration", &self.each_iteration)
             .field("checkpoint", &self.checkpoint.map(|checkpoint| checkpoint.every))
             .field("done", &self.done)
             .finish_non_exhaustive()

@@ -104,6 +104,9 @@ pub(crate) struct Monitor<'a> {
     requested: u32,
     /// Whether all ranks have agreed to take a snapshot.
     takes_snapshot: bool,
+    /// The iterations of the last snapshot, and of the last progress that was told: where each counts, none comes twice.
+    taken: u64,
+    told: u64,
     /// The ranks, if they are watched, and what they did.
     balance: Option<Balance>,
     /// Since when iterations count for these times, and the first of them.
@@ -198,6 +201,8 @@ impl<'a> Monitor<'a> {
             last_snapshot: started.elapsed(),
             requested: 0,
             takes_snapshot: false,
+            taken: before,
+            told: before,
             balance: None,
             measured_since: (Instant::now(), 1),
             iteration_times: None,
@@ -228,12 +233,13 @@ impl<'a> Monitor<'a> {
 
     /// Where to leave the snapshot that is to be taken now, if one is.
     fn takes_snapshot(&self) -> Option<&'a Snapshots> {
-        self.snapshots.filter(|_| self.takes_snapshot)
+        let is_next = self.control.each_iteration && self.iterations > self.taken;
+        self.snapshots.filter(|_| self.takes_snapshot || is_next)
     }
 
     /// That is done.
     fn has_taken_snapshot<T>(&mut self, comm: &dyn Communicator<T>) {
-        self.takes_snapshot = false;
+        (self.takes_snapshot, self.taken) = (false, self.iterations);
         if self.requested == SNAPSHOT {
             self.request(comm, 0);
         }
@@ -357,15 +363,16 @@ impl<'a> Monitor<'a> {
         }
         if let Some(snapshots) = self.snapshots {
             snapshots.reach(self.iterations);
-            if self.requested == 0 && snapshots.is_due(elapsed - self.last_snapshot) {
+            let may_ask = self.requested == 0 && !self.control.each_iteration;
+            if may_ask && snapshots.is_due(elapsed - self.last_snapshot) {
                 self.last_snapshot = elapsed;
                 self.request(comm, SNAPSHOT);
             }
         }
         if let Some(progress) = self.control.progress
-            && self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
+            && self.is_to_tell(elapsed)
         {
-            self.last_progress = Some(elapsed);
+            (self.last_progress, self.told) = (Some(elapsed), self.iterations);
             progress(&Progress {
                 iterations: self.iterations,
                 rel_residual_2: self.relative(self.last_rr),
@@ -373,6 +380,14 @@ impl<'a> Monitor<'a> {
                 elapsed,
             });
         }
+    }
+
+    /// Whether the caller is to hear of the progress now.
+    fn is_to_tell(&self, elapsed: Duration) -> bool {
+        if self.control.each_iteration {
+            return self.iterations > self.told;
+        }
+        self.last_progress.is_none_or(|last| elapsed - last >= Duration::from_millis(50))
     }
 
     fn relative(&self, rr: f64) -> f64 {
@@ -468,6 +483,10 @@ impl Judge for Monitor<'_> {
 
     fn is_best(&self) -> bool {
         self.last_rr <= self.least_rr || self.first_ss <= self.least_ss
+    }
+
+    fn at_once(&self) -> u64 {
+        if self.control.each_iteration { 1 } else { u64::MAX }
     }
 
     fn allowed_from(&self, iteration: u64) -> u64 {

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
@@ -69,7 +69,7 @@ struct Gathering {
     x: Vec<f64>,
     p: Option<Vec<f64>>,
     missing: usize,
-    whole: Option<Sender<Snapshot>>,
+    whole: Option<SyncSender<Snapshot>>,
 }
 
 /// Lets ranks run that have done so many iterations, and gives their snapshots to `take`, if there is where to leave them, in
@@ -81,7 +81,8 @@ pub(crate) fn beside<R>(
     run: impl FnOnce(Option<&Snapshots>) -> R,
 ) -> (R, u64) {
     let Some(snapshots) = snapshots else { return (run(None), iterations) };
-    let (whole, gathered) = mpsc::channel();
+    // one is on its way at the most; where ranks take more, they wait here
+    let (whole, gathered) = mpsc::sync_channel(1);
     snapshots.gathering().whole = Some(whole);
     let ended = std::thread::scope(|scope| {
         let (snapshots, mut take) = (&snapshots, take);

@@ -179,7 +179,8 @@ impl Solver {
     /// How many of so many right-hand sides the ranks take at a time, 1 if they are to be solved one by one; and whether a work-group has
     /// one each.
     fn columns_at_once(&mut self, count: usize, stop: &Stop, control: Control<'_>) -> (usize, bool) {
-        let one_by_one = control.checkpoint.is_some()
+        let one_by_one = control.each_iteration
+            || control.checkpoint.is_some()
             || control.timeline
             || stop.backward_error > 0.0
             || self.method().factorises()

@@ -22,7 +22,8 @@ impl Solver {
     /// Whether columns can be solved in turns: nobody watches a single one, and all that a check has to find out is whether x solves the
     /// system.
     pub(super) fn takes_turns(&self, stop: &Stop, control: Control<'_>) -> bool {
-        let is_watched = control.checkpoint.is_some() || control.timeline || control.early.is_some();
+        let is_watched =
+            control.each_iteration || control.checkpoint.is_some() || control.timeline || control.early.is_some();
         !is_watched
             && stop.backward_error == 0.0
             && !self.method().factorises()

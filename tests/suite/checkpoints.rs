@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::common::process::{Place, Run, array, interrupt, on_three_devices, started};
 use crate::common::{choices, relative_residual, setup, system};
-use declive::solve::{Checkpoint, Checkpoints, Method, Precision, Precond};
+use declive::solve::{Checkpoint, Checkpoints, Method, Precision, Precond, Progress};
 use declive::{Control, Solver, Stop};
 
 const SYSTEM: &str = "jumps:9";
@@ -65,6 +65,47 @@ fn iterates_on_the_way_are_those_of_their_iteration() {
                     let ended = solver.solve(&b, None, &stop, Control::default()).unwrap();
                     assert_eq!((ended.iterations, &ended.x), (*k, x), "{setup:?}, {k}");
                 }
+            }
+        }
+    }
+}
+
+/// Whoever wants to see each iteration gets the residual and the iterate of each but the last, in order, and nothing else changes.
+#[test]
+fn each_iteration_is_seen() {
+    let a = system(SYSTEM);
+    let b: Vec<f64> = (0..a.n_rows()).map(|i| ((i * 31) % 17) as f64 - 7.0).collect();
+    let (cg, cycles) = (Method::Cg, Method::Gmres);
+    let methods = [(cg, Precond::Jacobi), (cg, Precond::Amg), (Method::CgClassic, Precond::None)];
+    let others = [(Method::Minres, Precond::Jacobi), (Method::Bicgstab, Precond::Jacobi), (cycles, Precond::Jacobi)];
+    for devices in choices() {
+        for (method, precond) in methods.into_iter().chain(others) {
+            let setup = setup(method, precond, Precision::F64, &devices).with_restart(7);
+            let mut solver = Solver::new(a.clone(), &setup).unwrap();
+            let stop = Stop::default().with_rtol(1e-5);
+            let (iterates, residuals) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+            let take = |at: &Checkpoint<'_>| {
+                iterates.lock().unwrap().push((at.iterations, relative_residual(&a, &b, at.x)));
+            };
+            let progress = |at: &Progress| residuals.lock().unwrap().push((at.iterations, at.rel_residual_2));
+            let control = Control::default()
+                .with_each_iteration(true)
+                .with_progress(&progress)
+                .with_checkpoint(Checkpoints::new(Duration::MAX, &take));
+            let with = solver.solve(&b, None, &stop, control).unwrap();
+            let without = solver.solve(&b, None, &stop, Control::default()).unwrap();
+            assert!(with.reason.converged(), "{setup:?}");
+            assert_eq!((&with.history, &with.x), (&without.history, &without.x), "{setup:?}");
+
+            let last = with.iterations;
+            let expected = (1..last).map(|k| (k, with.history[k as usize]));
+            assert_eq!(residuals.into_inner().unwrap(), expected.collect::<Vec<_>>(), "{setup:?}");
+            let iterates = iterates.into_inner().unwrap();
+            let every = if method == cycles { 7 } else { 1 };
+            let expected = (1..last).filter(|k| k % every == 0);
+            assert!(iterates.iter().map(|(k, _)| *k).eq(expected), "{setup:?}: {iterates:?}");
+            for (k, found) in iterates {
+                assert!((found / with.history[k as usize] - 1.0).abs() < 1e-6, "{setup:?}, {k}: {found:e}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{choice, choices, relative_residual, setup, solve_with, system};
 use declive::matrix::gallery;
-use declive::solve::{Method, Precision, Precond, Reorder};
+use declive::solve::{Method, Precision, Precond, Preconditioner, Reorder};
 use declive::{
     Control, Csr, Error, HostOperator, HostPreconditioner, OperatorSolver, Outcome, Reason, Setup, Solver, Stop,
 };
@@ -203,4 +203,42 @@ fn the_unit_does_not_matter() {
             }
         }
     }
+}
+
+/// A preconditioner alone is the one that a solver has: a method takes the same iterations by either.
+#[test]
+fn made_alone_it_is_that_of_a_solver() {
+    let host = choice("host");
+    let definite = system("jumps:8,contrast=100,seed=3");
+    let other = system("convection3d:8");
+    for (a, precond, own, given) in [
+        (&definite, Precond::None, Method::CgTextbook, Method::Cg),
+        (&definite, Precond::Jacobi, Method::CgTextbook, Method::Cg),
+        (&definite, Precond::Fsai, Method::CgTextbook, Method::Cg),
+        (&definite, Precond::Chebyshev, Method::CgTextbook, Method::Cg),
+        (&definite, Precond::BlockJacobi, Method::CgTextbook, Method::Cg),
+        (&definite, Precond::Amg, Method::Cg, Method::Cg),
+        (&other, Precond::Ilu0, Method::Gmres, Method::Gmres),
+        (&other, Precond::BlockJacobi, Method::Gmres, Method::Gmres),
+    ] {
+        let setup = setup(own, precond, Precision::F64, &host);
+        let b = gallery::random_vector(a.n_rows(), 3);
+        let inside = solve_with(&mut Solver::new(a.clone(), &setup).unwrap(), &b, 1e-9);
+        let m = Arc::new(Preconditioner::new(a.clone(), &setup).unwrap());
+        let outside = solve(a, m, &setup.with_method(given), 1e-9);
+        assert!(inside.reason.converged() && outside.reason.converged(), "{precond}");
+        let difference = inside.iterations.abs_diff(outside.iterations);
+        assert!(difference <= 1, "{precond}: {} and {}", inside.iterations, outside.iterations);
+    }
+}
+
+#[test]
+fn what_can_not_be_made_alone() {
+    let refused = |a: &Csr, precond: Precond| {
+        Preconditioner::new(a.clone(), &Setup::default().with_precond(precond)).unwrap_err().to_string()
+    };
+    let unsymmetric = system("convection3d:4");
+    assert!(refused(&unsymmetric, Precond::Amg).contains("not symmetric"));
+    assert!(refused(&unsymmetric, Precond::Transversal).contains("ilu0"));
+    assert!(refused(&system("fit2d:4"), Precond::Jacobi).contains("square"));
 }

@@ -15,7 +15,7 @@ use declive::matrix::band::Band;
 use declive::matrix::gallery::Spec;
 use declive::matrix::reorder::{Permutation, permuted, rcm};
 use declive::matrix::{AnyCsr, Scalar};
-use declive::matrix_market::{Field, Header, Layout, WriteOptions};
+use declive::matrix_market::{Field, Header, Layout, Packing, WriteOptions};
 use declive::npz::Element;
 use declive::{Csr, Error};
 
@@ -24,7 +24,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::input::{Input, Loaded, Source, of_length};
 use super::interrupt;
-use super::place::{Format, Packing, Place};
+use super::place::{Format, Place};
 use super::progress::Screen;
 use crate::report::DECLIVE;
 use crate::report::convert::{Reordering, Report, Rhs, Seconds, Written};
