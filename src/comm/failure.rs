@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 pub struct Failure {
     failed: AtomicBool,
     errors: Mutex<Vec<(Option<usize>, Error)>>,
-    /// Other processes, which are told.
-    processes: Option<Arc<dyn Processes>>,
+    /// Other processes, which are told, and whether they go on when a device fails.
+    processes: Option<(Arc<dyn Processes>, bool)>,
 }
 
 /// What went wrong on which ranks, in the order of time; on none, if it was before there were any.
@@ -34,20 +34,24 @@ impl From<Failed> for Error {
 }
 
 impl Failure {
-    /// That of the ranks of one of several processes.
-    pub(crate) fn among(processes: Arc<dyn Processes>) -> Self {
-        Self { processes: Some(processes), ..Self::default() }
+    /// That of the ranks of one of several processes, which may go on after the failure of a device.
+    pub(crate) fn among(processes: Arc<dyn Processes>, goes_on: bool) -> Self {
+        Self { processes: Some((processes, goes_on)), ..Self::default() }
     }
 
     /// Records a rank's error. [`Error::PeerFailed`] is only the echo of another one.
     pub fn report(&self, rank: usize, error: Error) {
-        let told = (!matches!(error, Error::PeerFailed | Error::ProcessFailed { .. })).then(|| error.to_string());
-        if !matches!(error, Error::PeerFailed) {
+        let is_echo = matches!(error, Error::PeerFailed);
+        let told = (!matches!(error, Error::PeerFailed | Error::ProcessFailed { .. }))
+            .then(|| (error.is_of_device(), error.to_string()));
+        if !is_echo {
             self.errors.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((Some(rank), error));
         }
         // only then: others may say so, too
-        if let (Some(processes), Some(why)) = (&self.processes, told) {
-            processes.fail(&why);
+        match (&self.processes, told) {
+            (Some((processes, true)), Some((true, _))) => processes.revoke(),
+            (Some((processes, _)), Some((_, why))) => processes.fail(&why),
+            _ => {}
         }
         self.failed.store(true, Ordering::Release);
     }
