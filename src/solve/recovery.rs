@@ -83,7 +83,7 @@ pub(crate) fn settled(whole: &Whole, Failed(mut errors): Failed) -> Result<Faile
     processes.revoke(); // if nobody has
     processes.restore()?;
     if let Some(levels) = whole.given.as_ref().and_then(|given| given.levels()) {
-        levels.keep_if_all_have(processes)?;
+        levels.begin_anew(processes)?;
     }
     Ok(Failed(errors))
 }

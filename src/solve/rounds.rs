@@ -333,7 +333,7 @@ impl Round<'_> {
                 let new = self.monitor(before).with_snapshots(snapshots).watching(balance.clone());
                 goes_on.into_iter().fold(new, Monitor::going_on)
             };
-            let run = || ranks.run(self.b, position, &monitor);
+            let mut run = || ranks.run(self.b, position, &monitor);
             match self.subject.whole() {
                 Some(whole) => together(whole, run),
                 None => run(),

@@ -35,7 +35,8 @@ use crate::tune::store::Store;
 /// part of the vectors, and devices of its own.
 ///
 /// The numbers that decide are the same for all, so that all end alike: with the same [`Outcome`], but for `x`, which is the part of this
-/// process. If one fails, the others get [`Error::ProcessFailed`].
+/// process. If one fails, the others get [`Error::ProcessFailed`]; but if it is a device that fails, and all processes have
+/// [`OnFailure::Continue`], all go on: the other devices of the process take over its rows, or the host's threads if there are none.
 pub struct SharedSolver {
     solver: Solver,
     share: Arc<Share>,

@@ -82,11 +82,12 @@ impl Levels {
         Ok(Arc::clone(on_host.insert(made)))
     }
 
-    /// Forgets those on the host unless all processes have made theirs. Collective.
+    /// Forgets those of devices, which are to be opened anew, and those on the host unless all processes have made theirs. Collective.
     ///
     /// # Errors
     /// A failed process.
-    pub(crate) fn keep_if_all_have(&self, processes: &dyn Processes) -> Result<()> {
+    pub(crate) fn begin_anew(&self, processes: &dyn Processes) -> Result<()> {
+        *self.on_device.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let mut on_host = self.on_host.lock().unwrap_or_else(PoisonError::into_inner);
         if any(processes, on_host.is_none())? {
             *on_host = None;
