@@ -79,7 +79,7 @@ fn each_call_may_fail() {
             assert!(failure["lost_iterations"].as_u64() <= failure["iterations"].as_u64().or(Some(0)), "{what}");
             let left = devices(&report, 1);
             assert!(left.len() == 1 && left[0].starts_with("host, ") == is_alone, "{what}: {left:?}");
-            assert!(devices(&report, 0)[0].contains("pthread"), "{what}");
+            assert!(!devices(&report, 0)[0].starts_with("host, "), "{what}");
         }
         assert!((1..4).contains(&failures), "{call}: {failures}");
     }
@@ -109,21 +109,21 @@ fn several_fail_at_once_and_one_after_the_other() {
 #[test]
 fn methods_go_on_in_the_same_direction() {
     let place = Place::new();
-    for (more, near) in [
-        ("--method cg", true),
-        ("--method cg --precond none --precision mixed", true),
-        ("--method cg-classic", true),
-        ("--method cg-pipelined", false),
-        ("--method minres", false),
-        ("--method gmres", false),
-        ("--method idr --precond ilu0", false),
-        ("--method cg --precond fsai", true),
-        ("--method cg --precond amg", false),
+    for (more, near, launch) in [
+        ("--method cg", true, 120),
+        ("--method cg --precond none --precision mixed", true, 120),
+        ("--method cg-classic", true, 120),
+        ("--method cg-pipelined", false, 120),
+        ("--method minres", false, 120),
+        ("--method gmres", false, 120),
+        ("--method idr --precond ilu0", false, 30),
+        ("--method cg --precond fsai", true, 60),
+        ("--method cg --precond amg", false, 30),
     ] {
         let more = format!("{more} --checkpoint-every 0 --checkpoint c.ckpt");
         let (still, none) = goes_on(&place, &[("0", ""), ("1", "")], &more);
         assert!(failed(&still).is_empty() && none.is_empty(), "{more}: {none:?}");
-        let (report, _) = goes_on(&place, &[("0", ""), ("1", "1:launch:120")], &more);
+        let (report, _) = goes_on(&place, &[("0", ""), ("1", &format!("1:launch:{launch}"))], &more);
         assert_eq!(failed(&report), [[1, 1]], "{more}");
         let [still, found] = [&still, &report].map(iterations);
         assert!(!near || found.abs_diff(still) <= 2 + still / 10, "{more}: {found} iterations in place of {still}");
