@@ -49,11 +49,21 @@ pub trait Processes: Send + Sync {
     /// Tells all others that this process can't go on, and why.
     fn fail(&self, why: &str);
 
-    /// An error if another process has failed.
+    /// An error if another process has failed, or all is [revoked](Self::revoke).
+    ///
+    /// # Errors
+    /// [`Error::ProcessFailed`]; [`Error::PeerFailed`].
+    fn check(&self) -> Result<()>;
+
+    /// Lets what is under way among the processes come to nothing: whoever waits for another one gets [`Error::PeerFailed`], and so does
+    /// whoever begins anything before all is [restored](Self::restore).
+    fn revoke(&self);
+
+    /// Waits for all processes, forgets what was under way, and lets all go on. Nothing else of this process may be under way. Collective.
     ///
     /// # Errors
     /// [`Error::ProcessFailed`].
-    fn check(&self) -> Result<()>;
+    fn restore(&self) -> Result<()>;
 }
 
 /// Bytes that are sent: a part of memory that others hold, too, and leave alone meanwhile.

@@ -429,6 +429,11 @@ impl Error {
         }
     }
 
+    /// Whether it is of the device that it came from, and not of the program or the system.
+    pub(crate) fn is_of_device(&self) -> bool {
+        matches!(self, Self::OpenCl { .. } | Self::OutOfDeviceMemory { .. } | Self::KernelBuild { .. })
+    }
+
     /// An [`Error::Io`] for `path`.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source: std::sync::Arc::new(source) }

@@ -325,6 +325,9 @@ pub(crate) struct NotUsed {
 /// A device whose rows others took over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Failed {
+    /// Whose it is, of several processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) process: Option<usize>,
     pub(super) device: String,
     pub(super) index: usize,
     /// What it was doing, and what went wrong.
@@ -542,12 +545,19 @@ impl Rank {
 impl Failed {
     fn new(failure: &DeviceFailure) -> Self {
         Self {
+            process: failure.process,
             device: failure.device.clone(),
             index: failure.index,
             error: in_flags(&failure.error),
             iterations: failure.iterations,
             lost_iterations: failure.lost_iterations,
         }
+    }
+
+    /// Which device.
+    pub(super) fn name(&self) -> String {
+        let of = self.process.map_or_else(String::new, |process| format!(" of process {process}"));
+        format!("{} ({}){of}", self.device, self.index)
     }
 
     /// When, and at what cost.

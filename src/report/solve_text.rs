@@ -163,7 +163,7 @@ impl Report {
             text.line("not used", &format!("{} ({} {}): {}", device.device, device.kind, device.index, device.reason));
         }
         for failed in &self.failures {
-            text.line("failed", &format!("{} ({}), {}", failed.device, failed.index, failed.story()));
+            text.line("failed", &format!("{}, {}", failed.name(), failed.story()));
             text.line("", &failed.error);
         }
         if let Some(note) = &self.note {

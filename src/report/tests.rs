@@ -135,6 +135,7 @@ pub(super) fn report(ranks: usize, residuals: &[f64]) -> Report {
             reason: "a CPU, and --devices gpu asks for GPUs; add cpu to the list to use it as well".into(),
         }],
         failures: vec![Failed {
+            process: None,
             device: "NVIDIA H200".into(),
             index: 8,
             error: "[8] NVIDIA H200: launching cg_step in iteration 131: clEnqueueNDRangeKernel failed: \
@@ -176,6 +177,9 @@ fn what_failed_and_where_it_began_are_told() {
     {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
+    report.failures[0].process = Some(3);
+    assert!(report.to_string().contains("failed          NVIDIA H200 (8) of process 3, after 130 iterations"));
+    report.failures[0].process = None;
     report.failures[0].iterations = None;
     let words = report.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("(8), before the first iteration; the others took its rows"), "{words}");

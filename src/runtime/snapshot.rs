@@ -6,12 +6,18 @@
 //!
 //! [`Communicator::request_stop`]: crate::comm::Communicator::request_stop
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
+
+use rayon::prelude::*;
+
+use crate::comm::Processes;
+use crate::error::{Error, Result};
 
 /// Where an iteration is: all that any ranks need to go on from there. In the order and the scale of the ranks.
 #[derive(Debug, Clone)]
@@ -48,6 +54,55 @@ impl Snapshot {
     /// That from which ranks begin.
     pub(crate) fn first(Position { x, p }: &Position, iterations: u64, rel_residual_2: f64) -> Self {
         Self { x: x.clone(), p: p.clone(), iterations, rel_residual_2, history: Vec::new() }
+    }
+}
+
+/// The last snapshots of a stretch, to go on from: a number of them, counted from that from which it began.
+pub(crate) struct Kept {
+    snapshots: VecDeque<Snapshot>,
+    most: usize,
+    /// The number of the last one.
+    last: u64,
+}
+
+impl Kept {
+    /// With the first one; so many at the most.
+    pub(crate) fn new(first: Snapshot, most: usize) -> Self {
+        Self { snapshots: [first].into(), most, last: 0 }
+    }
+
+    /// Keeps another one, and not the oldest any more.
+    pub(crate) fn add(&mut self, snapshot: Snapshot) {
+        if self.snapshots.len() == self.most {
+            self.snapshots.pop_front();
+        }
+        self.snapshots.push_back(snapshot);
+        self.last += 1;
+    }
+
+    /// The last one.
+    pub(crate) fn last(mut self) -> Option<Snapshot> {
+        self.snapshots.pop_back()
+    }
+
+    /// The last one that all processes have, each its part, with finite elements. Ranks wait for each other, so that no process is ahead by more
+    /// than one: two are enough. Collective.
+    ///
+    /// # Errors
+    /// A failed process; [`Error::PeerFailed`] if there is none.
+    pub(crate) fn last_of_all(mut self, processes: &dyn Processes) -> Result<Snapshot> {
+        let first = self.last + 1 - self.snapshots.len() as u64;
+        let is_finite = |snapshot: &Snapshot| snapshot.x.par_iter().all(|v| v.is_finite());
+        // from 1, and 0 for none
+        let finite =
+            self.snapshots.iter().zip(first + 1..).map(|(one, number)| if is_finite(one) { number } else { 0 });
+        let mut own: Vec<u64> = finite.collect();
+        own.resize(self.most, 0);
+        let mut all = vec![0; own.len() * processes.count()];
+        processes.gather(&own, &mut all)?;
+        let of_all = |number: &&u64| **number > 0 && all.chunks_exact(own.len()).all(|of| of.contains(*number));
+        let number = own.iter().rev().find(of_all).ok_or(Error::PeerFailed)?;
+        self.snapshots.remove((number - 1 - first) as usize).ok_or(Error::PeerFailed)
     }
 }
 
@@ -186,6 +241,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::comm::processes::simulated::processes;
 
     /// Two ranks leave their parts in turn; whoever takes them is slow.
     #[test]
@@ -223,6 +279,34 @@ mod tests {
         assert_eq!(taken.iter().map(|snapshot| snapshot.x.clone()).collect::<Vec<_>>(), [expected(1.0), expected(2.0)]);
         assert!(taken.iter().all(|snapshot| snapshot.p.as_ref() == Some(&snapshot.x) && snapshot.iterations == 7));
         assert_eq!(reached, 12);
+    }
+
+    /// Processes that have two of three snapshots each, or only the first; one has a part that is not finite.
+    #[test]
+    fn all_go_on_from_the_last_that_all_have() {
+        let of = |iterations: u64, v: f64| Snapshot { iterations, ..Snapshot::first(&Position::at(vec![v]), 0, 1.0) };
+        // how many each has taken, and on which process the last one has no number
+        for (taken, without, expected) in [
+            ([0, 0, 0], None, 10),
+            ([1, 0, 1], None, 10),
+            ([2, 2, 1], None, 11),
+            ([2, 2, 2], None, 12),
+            ([2, 2, 2], Some(1), 11),
+        ] {
+            let found = processes(3, |all| {
+                let process = all.process();
+                let mut kept = Kept::new(of(10, 0.0), 2);
+                for k in 1..=taken[process] {
+                    let is_last = k == taken[process] && without == Some(process);
+                    kept.add(of(10 + k, if is_last { f64::NAN } else { k as f64 }));
+                }
+                let snapshot = kept.last_of_all(&*all).unwrap();
+                (snapshot.iterations, snapshot.x[0])
+            });
+            assert_eq!(found, [(expected, expected as f64 - 10.0); 3], "{taken:?}");
+        }
+        let none = processes(2, |all| Kept::new(of(0, f64::INFINITY), 2).last_of_all(&*all).is_err());
+        assert_eq!(none, [true; 2]);
     }
 
     #[test]

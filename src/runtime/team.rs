@@ -14,7 +14,7 @@ use super::rank::columns::{Columns, ColumnsEnded};
 use super::rank::operator::OfPreconditioner;
 use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
 use super::rebalance::{self, Balance};
-use super::setup::Setup;
+use super::setup::{OnFailure, Setup};
 use super::shares::ShareSource;
 use super::snapshot::Position;
 use super::watch::Watch;
@@ -110,6 +110,8 @@ pub(crate) struct Ranks<'a> {
     receivers: Vec<usize>,
     /// All ranks, if other processes have some.
     group: Option<Group>,
+    /// Whether others go on when a device fails.
+    others_go_on: bool,
     pub(crate) placement: Placement,
     pub(crate) infos: Vec<RankInfo>,
     /// Devices that were left out since the solver was made, with the reason.
@@ -212,7 +214,8 @@ impl Ranks<'static> {
         let jobs = placement.devices.iter().zip(known).zip(boards).map(place).zip(parts).collect();
         let system = System::of(whole, &matrices, scaling.as_ref());
         let open = |(place, parts): (Place<'_>, Vec<Part<'_>>)| rank::open(&place, parts, &system, setup);
-        let opened: Vec<Opened> = in_threads(&failure_of(group.as_ref()), jobs, open)?;
+        let others_go_on = setup.on_failure == OnFailure::Continue;
+        let opened: Vec<Opened> = in_threads(&failure_of(group.as_ref(), others_go_on), jobs, open)?;
         let longest = |time: fn(&Opened) -> Duration| opened.iter().map(time).max().unwrap_or_default();
         times.prepare += longest(|o| o.prepare);
         times.compile = longest(|o| o.compile);
@@ -224,6 +227,7 @@ impl Ranks<'static> {
             ranks,
             receivers,
             group,
+            others_go_on,
             placement,
             infos,
             left_out: Vec::new(),
@@ -305,6 +309,7 @@ impl<'a> Ranks<'a> {
             ranks: opened.ranks,
             receivers: opened.receivers,
             group: None,
+            others_go_on: false,
             costs: placement.rows.iter().map(|rows| rows.len() as f64).collect(),
             placement,
             infos,
@@ -405,7 +410,7 @@ impl<'a> Ranks<'a> {
         if self.ranks.is_empty() {
             return Err(Error::SolverBroken.into());
         }
-        let failure = Arc::new(failure_of(self.group.as_ref()));
+        let failure = Arc::new(failure_of(self.group.as_ref(), self.others_go_on));
         let links = match &self.group {
             Some(group) => Links::among(&self.receivers, group, &failure),
             None => Links::new(&self.receivers, &failure),
@@ -521,8 +526,8 @@ impl Ranks<'_> {
 }
 
 /// What the failures of ranks are reported to.
-fn failure_of(group: Option<&Group>) -> Failure {
-    group.map_or_else(Failure::default, |group| Failure::among(Arc::clone(&group.processes)))
+fn failure_of(group: Option<&Group>, others_go_on: bool) -> Failure {
+    group.map_or_else(Failure::default, |group| Failure::among(Arc::clone(&group.processes), others_go_on))
 }
 
 /// Whether the preconditioner changes anything.

@@ -9,8 +9,9 @@ use rayon::prelude::*;
 
 use super::least_squares::LeastSquares;
 use super::memory_check;
-use super::setup::Setup;
+use super::setup::{OnFailure, Setup};
 use crate::backend::text::OF_PRECONDITIONER;
+use crate::comm::Processes;
 use crate::comm::among::Group;
 use crate::comm::processes::{self, agreed, any, gathered, numbers};
 use crate::device::Info;
@@ -184,12 +185,17 @@ impl Whole {
         before(own.end) - before(own.start)
     }
 
-    /// Cuts `rows` by shares of the work, as the memory of the devices allows. With a transpose, memory is not looked at: there is an
-    /// error later if it is not enough.
+    /// Cuts `rows` by shares of the work, as the memory of the devices allows; of several processes, those of this one. With a transpose,
+    /// or several processes, memory is not looked at: there is an error later if it is not enough.
     pub(crate) fn row_ranges(&self, rows: &Csr, shares: &[f64], devices: &[Option<Info>]) -> Vec<Range<usize>> {
-        match &self.least_squares {
-            Some(_) => row_ranges_of(rows.n_rows(), |row| self.cost(rows, &(0..row)), shares),
-            None => self.whole_pairs(memory_check::row_ranges(rows, shares, devices, &self.setup)),
+        match (&self.least_squares, &self.share) {
+            (Some(_), _) => row_ranges_of(rows.n_rows(), |row| self.cost(rows, &(0..row)), shares),
+            (None, Some(share)) => {
+                let first = share.own.start;
+                let ranges = row_ranges_of(share.own.len(), |row| self.cost(rows, &(first..first + row)), shares);
+                ranges.into_iter().map(|rows| rows.start + first..rows.end + first).collect()
+            }
+            (None, None) => self.whole_pairs(memory_check::row_ranges(rows, shares, devices, &self.setup)),
         }
     }
 
@@ -294,6 +300,12 @@ impl Whole {
     /// A failed process.
     pub(crate) fn all(&self, own: bool) -> Result<bool> {
         self.share.as_ref().map_or(Ok(own), |share| any(&*share.processes, !own).map(|not| !not))
+    }
+
+    /// The processes that solve this together, if they go on when a device of one of them fails.
+    pub(crate) fn going_on_together(&self) -> Option<&dyn Processes> {
+        let share = self.share.as_ref().filter(|_| self.setup.on_failure == OnFailure::Continue)?;
+        Some(&*share.processes)
     }
 
     /// The largest number of iterations that any process has, if all have one.

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::comm::Failed;
+use serde::{Deserialize, Serialize};
+
+use crate::comm::processes::{exchange, gathered};
+use crate::comm::{Failed, Processes};
 use crate::device::Info;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -13,6 +16,8 @@ use crate::runtime::{OnFailure, Placement, Ranks, Whole};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceFailure {
+    /// Which process has it, of several.
+    pub process: Option<usize>,
     /// Its name.
     pub device: String,
     /// Its number in `declive devices`.
@@ -26,7 +31,7 @@ pub struct DeviceFailure {
 }
 
 /// Opens ranks where `placement` says, for the matrix in their order. Devices that fail meanwhile are left out, if the set-up
-/// says so, and told in `failures`.
+/// says so, and told in `failures`. Of several processes, collective.
 ///
 /// # Errors
 /// As [`Ranks::open`]; [`Error::NoDeviceLeft`].
@@ -38,16 +43,55 @@ pub(crate) fn open(
     cancel: Option<&AtomicBool>,
 ) -> Result<Ranks<'static>> {
     loop {
-        match Ranks::open(whole, Some(Arc::clone(&rows)), placement.clone(), cancel) {
+        let open = || Ranks::open(whole, Some(Arc::clone(&rows)), placement.clone(), cancel);
+        match together(whole, open) {
             Ok(ranks) => return Ok(ranks),
-            Err(failed) => placement = without_failed(whole, &rows, &placement, failed, None, failures)?,
+            Err(failed) => {
+                let failed = settled(whole, failed)?;
+                placement = without_failed(whole, &rows, &placement, failed, None, failures)?;
+            }
         }
     }
 }
 
+/// Does something that may fail with a device. Where several processes go on then, none begins before all are here, and none goes away
+/// before all have done it: if one fails, all have an error, after which all come to [`settled`].
+///
+/// # Errors
+/// Those of `act`; [`Error::PeerFailed`] for those of other processes.
+pub(crate) fn together<R>(
+    whole: &Whole,
+    act: impl FnOnce() -> std::result::Result<R, Failed>,
+) -> std::result::Result<R, Failed> {
+    let Some(processes) = whole.going_on_together() else { return act() };
+    gathered(processes, 0)?;
+    let done = act()?;
+    gathered(processes, 0)?;
+    Ok(done)
+}
+
+/// The errors of this process's devices, when all processes are here and nothing is under way among them any more.
+///
+/// # Errors
+/// One that is of no device, which ends the solve: others have to be told.
+pub(crate) fn settled(whole: &Whole, Failed(mut errors): Failed) -> Result<Failed> {
+    let Some(processes) = whole.going_on_together() else { return Ok(Failed(errors)) };
+    errors.retain(|(_, error)| !matches!(error, Error::PeerFailed));
+    if let Some(other) = errors.iter().position(|(rank, error)| rank.is_none() || !error.is_of_device()) {
+        return Err(errors.swap_remove(other).1);
+    }
+    processes.revoke(); // if nobody has
+    processes.restore()?;
+    if let Some(levels) = whole.given.as_ref().and_then(|given| given.levels()) {
+        levels.begin_anew(processes)?;
+    }
+    Ok(Failed(errors))
+}
+
 /// Where the ranks are without the devices that failed, which are told in `failures`: `during` a solve that had done so
 /// many iterations, so many of which are lost. The others have shares as before, in proportion to each other. If none failed, but
-/// kernels missed each other, all go on by the host.
+/// kernels missed each other, all go on by the host. Of several processes, each keeps its rows, and works on them with its own
+/// threads if it has no device left. Collective.
 ///
 /// # Errors
 /// The first of `failed` if the set-up says so, or if one is not of a device; [`Error::NoDeviceLeft`].
@@ -62,6 +106,7 @@ pub(crate) fn without_failed(
     let devices = &placement.devices;
     let has_missed = |(_, error): &&(Option<usize>, Error)| matches!(error, Error::NotMet { .. });
     let goes_on = whole.setup.on_failure == OnFailure::Continue;
+    let together = whole.going_on_together();
     let missed = failed.0.first().filter(|_| goes_on && failed.0.iter().all(|one| has_missed(&one)));
     if let Some((_, error)) = missed {
         let from = during.map_or(0, |(done, lost)| done - lost);
@@ -74,31 +119,28 @@ pub(crate) fn without_failed(
         .0
         .iter()
         .filter(|one| !has_missed(one))
-        .map(|(rank, error)| Some((devices.get((*rank)?)?.as_ref()?, Some(error).filter(|e| is_of_device(e))?)))
+        .map(|(rank, error)| Some((devices.get((*rank)?)?.as_ref()?, Some(error).filter(|e| e.is_of_device())?)))
         .collect();
-    let Some(culprits) = culprits.filter(|culprits| !culprits.is_empty()) else { return Err(failed.into()) };
-    if !goes_on {
+    let Some(culprits) = culprits.filter(|culprits| goes_on && (!culprits.is_empty() || together.is_some())) else {
         return Err(failed.into());
-    }
-    let is_left = |device: &Option<Info>| {
-        device.as_ref().is_none_or(|device| culprits.iter().all(|(culprit, _)| culprit.index != device.index))
     };
-    let (left, mut shares): (Vec<_>, Vec<_>) = devices
+    let own: Vec<Culprit> = culprits.iter().map(|(device, error)| Culprit::new(device, error)).collect();
+    let is_left =
+        |device: &Option<Info>| device.as_ref().is_none_or(|device| own.iter().all(|one| one.index != device.index));
+    let (mut left, mut shares): (Vec<_>, Vec<_>) = devices
         .iter()
         .zip(&placement.rows)
         .filter(|(device, _)| is_left(device))
         .map(|(device, own)| (device.clone(), whole.cost(rows, own) as f64))
         .unzip();
-    let mut lost = during.map_or(0, |(_, lost)| lost);
     let before = failures.len();
-    for (device, error) in culprits {
-        // several ranks of a device fail for one reason
-        if failures[before..].iter().all(|failure| failure.index != device.index) {
-            let iterations = during.map(|(iterations, _)| iterations);
-            let lost_iterations = std::mem::take(&mut lost);
-            let (name, error) = (device.name.clone(), in_a_line(error));
-            failures.push(DeviceFailure { device: name, index: device.index, error, iterations, lost_iterations });
-        }
+    note(told(together, own)?, during, failures);
+    if before == failures.len() {
+        return Err(failed.into()); // no device of any process
+    }
+    let by_host = left.is_empty() && together.is_some();
+    if by_host {
+        (left, shares) = (vec![None], vec![1.0]);
     }
     if left.is_empty() {
         return Err(match &failures[..] {
@@ -106,13 +148,15 @@ pub(crate) fn without_failed(
             all => Error::NoDeviceLeft(all.iter().map(|failure| failure.error.as_str()).collect::<Vec<_>>().join("; ")),
         });
     }
-    for DeviceFailure { error, iterations, lost_iterations, .. } in &failures[before..] {
-        match iterations {
-            Some(done) => {
-                let from = done - lost_iterations;
-                log::warn!("{error}; the other devices go on without it, from iteration {from} of {done}");
+    let is_own = |failure: &&DeviceFailure| failure.process == together.map(Processes::process);
+    let others = if by_host { "the host's threads" } else { "the other devices" };
+    for DeviceFailure { error, .. } in failures[before..].iter().filter(is_own) {
+        match during {
+            Some((done, lost)) => {
+                let from = done - lost;
+                log::warn!("{error}; {others} go on without it, from iteration {from} of {done}");
             }
-            None => log::warn!("{error}; the other devices take over its rows"),
+            None => log::warn!("{error}; {others} take over its rows"),
         }
     }
     if shares.iter().all(|share| *share == 0.0) {
@@ -120,6 +164,46 @@ pub(crate) fn without_failed(
     }
     let rows = whole.row_ranges(rows, &shares, &left);
     Ok(Placement { devices: left, rows, source: placement.source })
+}
+
+/// A device that failed, as its process tells others.
+#[derive(Serialize, Deserialize)]
+struct Culprit {
+    index: usize,
+    device: String,
+    error: String,
+}
+
+impl Culprit {
+    fn new(device: &Info, error: &Error) -> Self {
+        Self { index: device.index, device: device.name.clone(), error: in_a_line(error) }
+    }
+}
+
+/// What all processes tell, each with its number, if there are several.
+fn told(processes: Option<&dyn Processes>, own: Vec<Culprit>) -> Result<Vec<(Option<usize>, Culprit)>> {
+    let Some(processes) = processes else { return Ok(own.into_iter().map(|one| (None, one)).collect()) };
+    let text = serde_json::to_vec(&own).unwrap_or_default();
+    let told = exchange(processes, vec![text; processes.count()])?;
+    let of = |(process, text): (usize, Vec<u8>)| {
+        let told: Vec<Culprit> = serde_json::from_slice(&text).unwrap_or_default();
+        told.into_iter().map(move |one| (Some(process), one))
+    };
+    Ok(told.into_iter().enumerate().flat_map(of).collect())
+}
+
+/// Adds devices that failed at the same time to those of before.
+fn note(culprits: Vec<(Option<usize>, Culprit)>, during: Option<(u64, u64)>, failures: &mut Vec<DeviceFailure>) {
+    let mut lost = during.map_or(0, |(_, lost)| lost);
+    let before = failures.len();
+    for (process, Culprit { index, device, error }) in culprits {
+        // several ranks of a device fail for one reason
+        if failures[before..].iter().all(|failure| (failure.process, failure.index) != (process, index)) {
+            let iterations = during.map(|(iterations, _)| iterations);
+            let lost_iterations = std::mem::take(&mut lost);
+            failures.push(DeviceFailure { process, device, index, error, iterations, lost_iterations });
+        }
+    }
 }
 
 /// An error without the compiler's log.
@@ -131,11 +215,6 @@ fn in_a_line(error: &Error) -> String {
         }
         other => other.to_string(),
     }
-}
-
-/// Whether an error is of the device that it came from, and not of the program or the system.
-fn is_of_device(error: &Error) -> bool {
-    matches!(error, Error::OpenCl { .. } | Error::OutOfDeviceMemory { .. } | Error::KernelBuild { .. })
 }
 
 #[cfg(test)]

@@ -7,15 +7,16 @@ use rayon::prelude::*;
 
 use super::reach::Reach;
 use super::rebalancing::share_anew;
-use super::recovery::{DeviceFailure, open, without_failed};
+use super::recovery::{DeviceFailure, open, settled, together, without_failed};
 use super::statistics::{Answer, Statistics};
 use super::subject::Subject;
 use crate::alongside::alongside;
-use crate::comm::Failed;
+use crate::comm::processes::gathered;
+use crate::comm::{Failed, Processes};
 use crate::error::Result;
 use crate::krylov::Reason;
 use crate::memory::copied;
-use crate::runtime::snapshot::{self, Snapshot, Snapshots};
+use crate::runtime::snapshot::{self, Kept, Snapshot, Snapshots};
 use crate::runtime::{Checkpoint, Checkpoints, Control, Early, Ended, Monitor, OnFailure, Position, Ranks, Stop};
 use crate::timeline::stages::stage;
 use crate::verify::Residual;
@@ -285,9 +286,19 @@ impl Round<'_> {
             };
             let (Some(kept), Some(whole)) = (kept, self.subject.whole()) else { return Err(failed.into()) };
             let solved = started.elapsed();
+            let failed = settled(whole, failed)?;
+            let (kept, iterations) = match whole.going_on_together() {
+                Some(processes) => (Some(kept.last_of_all(processes)?), most(processes, iterations)?),
+                None => (kept.last(), iterations),
+            };
+            let Some(mut kept) = kept else { return Err(failed.into()) };
+            // with the places of others' rows
+            let order = position.x.len();
+            [Some(&mut kept.x), kept.p.as_mut()].into_iter().flatten().for_each(|v| v.resize(order, 0.0));
             let during = Some((iterations, iterations.saturating_sub(kept.iterations)));
             let rows = whole.rows()?;
             let left = without_failed(whole, &rows, &ranks.placement, failed, during, failures)?;
+            ranks.close(); // what is on the devices now would be in the way
             let left_out = std::mem::take(&mut ranks.left_out);
             *ranks = open(whole, rows, left, failures, self.control.cancel)?;
             ranks.left_out = left_out;
@@ -296,14 +307,14 @@ impl Round<'_> {
         }
     }
 
-    /// Runs the ranks from a position until they end or fail. With them comes the last snapshot, if others
+    /// Runs the ranks from a position until they end or fail. With them come the last snapshots, if others
     /// may go on from there, and the iterations that are known to be done.
     fn stretch(
         &self,
         ranks: &mut Ranks<'_>,
         statistics: &Statistics,
         position: &mut Position,
-    ) -> (std::result::Result<Vec<Ended>, Failed>, Option<Snapshot>, u64) {
+    ) -> (std::result::Result<Vec<Ended>, Failed>, Option<Kept>, u64) {
         let setup = self.subject.setup();
         let others_go_on = setup.on_failure == OnFailure::Continue;
         let every =
@@ -311,7 +322,8 @@ impl Round<'_> {
         let (before, rel_residual_2) = (statistics.iterations, statistics.recurrence_rel_residual_2);
         let balance = ranks.balance(setup, statistics.reopened);
         let goes_on = (position.p.is_some() && setup.method.facts().moves).then_some(rel_residual_2);
-        let mut kept = others_go_on.then(|| Snapshot::first(position, before, rel_residual_2));
+        let most = if self.subject.share().is_some() { 2 } else { 1 };
+        let mut kept = others_go_on.then(|| Kept::new(Snapshot::first(position, before, rel_residual_2), most));
         let snapshots = every.map(|every| {
             Snapshots::new(every, &ranks.placement.rows, others_go_on, before).behind_others(ranks.first_rank())
         });
@@ -321,13 +333,17 @@ impl Round<'_> {
                 let new = self.monitor(before).with_snapshots(snapshots).watching(balance.clone());
                 goes_on.into_iter().fold(new, Monitor::going_on)
             };
-            ranks.run(self.b, position, &monitor)
+            let mut run = || ranks.run(self.b, position, &monitor);
+            match self.subject.whole() {
+                Some(whole) => together(whole, run),
+                None => run(),
+            }
         });
         (ended, kept, iterations)
     }
 
     /// Takes a snapshot of the ranks, unless it is useless: for the caller, and to go on from if others may.
-    fn take(&self, mut snapshot: Snapshot, kept: &mut Option<Snapshot>) {
+    fn take(&self, mut snapshot: Snapshot, kept: &mut Option<Kept>) {
         let share = self.subject.share();
         // of several processes, all or none take their parts
         if share.is_none() && !snapshot.x.par_iter().all(|v| v.is_finite()) {
@@ -344,7 +360,7 @@ impl Round<'_> {
             take(&Checkpoint { x: &x[own], iterations, rel_residual_2 });
         }
         if let Some(kept) = kept {
-            *kept = snapshot;
+            kept.add(snapshot);
         }
     }
 
@@ -358,6 +374,11 @@ impl Round<'_> {
             .of_cycles(facts.restarts);
         if facts.keeps_direction { new } else { new.starting_anew() }
     }
+}
+
+/// The largest of a number of each process.
+fn most(processes: &dyn Processes, own: u64) -> Result<u64> {
+    Ok(gathered(processes, own)?.into_iter().max().unwrap_or(own))
 }
 
 /// Multiplies `v` by two powers of two, whose product may be out of range.

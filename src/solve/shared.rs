@@ -25,7 +25,6 @@ use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Reason};
 use crate::matrix::Csr;
 use crate::matrix::stats::Stats;
-use crate::partition::{cost_of, row_ranges_of};
 use crate::precond::{NearNull, Precond};
 use crate::runtime::{Control, OnFailure, Placement, Reorder, Setup, SetupTimes, Stop, Whole};
 use crate::schedule::{Cause, Forecast, Reordering};
@@ -36,7 +35,8 @@ use crate::tune::store::Store;
 /// part of the vectors, and devices of its own.
 ///
 /// The numbers that decide are the same for all, so that all end alike: with the same [`Outcome`], but for `x`, which is the part of this
-/// process. If one fails, the others get [`Error::ProcessFailed`].
+/// process. If one fails, the others get [`Error::ProcessFailed`]; but if it is a device that fails, and all processes have
+/// [`OnFailure::Continue`], all go on: the other devices of the process take over its rows, or the host's threads if there are none.
 pub struct SharedSolver {
     solver: Solver,
     share: Arc<Share>,
@@ -77,7 +77,9 @@ impl SharedSolver {
         let (method, chain) = agreed(&*processes, Chain::of(asked, Known { is_symmetric, obstacle }))?;
         let chain = chain.among_processes();
         let precond = if method.takes(asked.precond) { asked.precond } else { Precond::Jacobi };
-        let setup = Setup { method, precond, near_null, ..asked.clone() };
+        let stops = any(&*processes, asked.on_failure == OnFailure::Stop)?;
+        let on_failure = if stops { OnFailure::Stop } else { OnFailure::Continue };
+        let setup = Setup { method, precond, near_null, on_failure, ..asked.clone() };
         let mut whole = Whole::new(Arc::clone(&a), &a, None, factor, &setup, Store::none());
         (whole.is_symmetric, whole.has_even_diagonal) = (is_symmetric, stats.diagonal.uneven.is_none());
         whole.setup.is_complex = false;
@@ -89,10 +91,7 @@ impl SharedSolver {
             }
         }
         let Selection { ranks: devices, rejected, note, .. } = selection;
-        let first = share.own.start;
-        let cost = |row: usize| cost_of(row, a.row_ptr()[first + row] - a.row_ptr()[first]);
-        let ranges = row_ranges_of(share.own.len(), cost, &shares);
-        let rows = ranges.into_iter().map(|rows| rows.start + first..rows.end + first).collect();
+        let rows = whole.row_ranges(&a, &shares, &devices);
         let prepare = start.elapsed();
         let mut failures = Vec::new();
         let ranks = recovery::open(&whole, a, Placement { devices, rows, source }, &mut failures, None);
@@ -271,9 +270,6 @@ fn check_setup(setup: &Setup) -> Result<()> {
     }
     if setup.reorder == Reorder::Rcm {
         return cannot("reorder = rcm".into(), "none");
-    }
-    if setup.on_failure == OnFailure::Continue {
-        return cannot("on_failure = continue".into(), "stop");
     }
     Ok(())
 }

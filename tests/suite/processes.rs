@@ -1,5 +1,6 @@
 //! Several processes that MPI starts: the same answers as of one, told once.
 
+mod failures;
 mod files;
 
 use std::process::Command;

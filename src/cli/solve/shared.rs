@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use declive::distributed::{self, Columns, Processes, Rows, agreed};
 use declive::matrix_market::Zeros;
-use declive::solve::{Checkpoint, Checkpoints, Control, Cut, OnFailure, Progress, SharedSolver};
+use declive::solve::{Checkpoint, Checkpoints, Control, Cut, Progress, SharedSolver};
 use declive::timeline::stages::stage;
 use declive::{Error, Outcome};
 
@@ -69,6 +69,7 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         SharedSolver::of_cut(Arc::clone(processes), cut, &plan.setup).map_err(|error| about(plan, error))?
     };
     let saver = Saver::new(plan, (&**processes, &starts), identity, solver.solver().method());
+    let every = saver.as_ref().map(Saver::every).or(plan.checkpoint_every);
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (k, b) in vectors.b.iter().enumerate() {
         let count = vectors.b.len();
@@ -80,7 +81,7 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         if is_first {
             control = control.with_progress(&progress);
         }
-        control.checkpoint = saver.as_ref().map(|saver| Checkpoints::new(saver.every(), &take));
+        control.checkpoint = every.map(|every| Checkpoints::new(every, &take));
         let x0 = from.map(|from| &*from.x).or_else(|| vectors.x0(k));
         let outcome = solver.solve(b, x0, &plan.stop, control)?;
         outcomes.push(outcome);
@@ -107,7 +108,7 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         method_reason: solver.solver().method_reason(),
         setup: &plan.setup,
         stop: &plan.stop,
-        checkpoint_every: saver.as_ref().map(Saver::every),
+        checkpoint_every: every,
         files: Files {
             resumed: plan.resume.as_ref().map(|path| path.display().to_string()),
             checkpoint: name(&plan.checkpoint, &saved),
@@ -151,7 +152,6 @@ fn check(plan: &Plan) -> Result<(), Failure> {
         ("--report", plan.page.is_some()),
         ("--trace", plan.trace.is_some()),
         ("--condition", plan.condition),
-        ("--on-failure continue", plan.setup.on_failure == OnFailure::Continue),
         (
             "--coordinates, --near-null and --block-size",
             plan.near.inputs().next().is_some() || plan.near.unknowns.is_some(),

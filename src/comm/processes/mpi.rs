@@ -4,11 +4,12 @@
 //! processor to others. What a failed process leaves unfinished keeps its memory for good, as MPI may still write there.
 
 mod calls;
+mod restoring;
 
 use std::ffi::c_int;
 use std::mem::{forget, take};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use ::mpi::ffi;
 use ::mpi::ffi::{MPI_Comm, MPI_Request, MPI_Status};
 use ::mpi::raw::AsRaw;
 
-use self::calls::{checked, count_of, ended, is, largest_tag, length, lock, place, processors, status, test};
+use self::calls::{
+    cancelled, checked, copy, count_of, ended, is, largest_tag, length, lock, place, processors, status, test,
+};
 use super::{Bytes, Processes};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -31,8 +34,9 @@ const LOOKS: [u32; 2] = [256, 8];
 
 /// The tag of what is gathered by messages: those below are streams.
 const GATHER: c_int = 1 << 16;
-/// The tag of failures.
-const FAILURE: c_int = GATHER + 1;
+/// The tags of notices: of failures, and that all is revoked.
+const FAILURE: c_int = 0;
+const REVOKED: c_int = 1;
 /// Up to so many processes, messages from each to each are faster than MPI's own gathering.
 const MOST_BY_MESSAGES: usize = 8;
 /// And up to so many numbers of each: MPI sends them before the receiver asks.
@@ -52,6 +56,8 @@ static STARTED: Mutex<Option<Weak<World>>> = Mutex::new(None);
 /// failure, it ends the whole job by `MPI_Abort`, with exit code 3: whatever is to be said must be said before.
 pub struct World {
     communicator: Shared<MPI_Comm>,
+    /// Another one for what is told beside: failures, and how all go on after some.
+    notices: Shared<MPI_Comm>,
     process: usize,
     count: usize,
     on_host: [usize; 2],
@@ -65,6 +71,12 @@ pub struct World {
     /// How many those are.
     pending: AtomicUsize,
     gathering: Mutex<Gathering>,
+    /// Messages to each process, and from it, since all was last restored.
+    sent: Vec<AtomicU64>,
+    received: Vec<AtomicU64>,
+    /// How often all was restored, and which of these times was last asked for, counted from 1.
+    restored: AtomicU64,
+    revoked: AtomicU64,
 }
 
 /// One of MPI's handles.
@@ -87,6 +99,8 @@ struct Gathering {
     own: Vec<u64>,
     all: Vec<u64>,
     requests: Vec<Shared<MPI_Request>>,
+    /// How often it was begun since all was last restored.
+    begun: u64,
 }
 
 impl World {
@@ -169,16 +183,9 @@ impl World {
                     .into(),
             ));
         }
-        // SAFETY: a constant.
-        let mut communicator = unsafe { ffi::RSMPI_COMM_NULL };
-        // SAFETY: a valid communicator; MPI writes another.
-        checked("MPI_Comm_dup", unsafe { ffi::MPI_Comm_dup(original, &raw mut communicator) })?;
-        // SAFETY: that communicator, and a constant.
-        checked("MPI_Comm_set_errhandler", unsafe {
-            ffi::MPI_Comm_set_errhandler(communicator, ffi::RSMPI_ERRORS_RETURN)
-        })?;
-        if largest_tag(communicator)? < FAILURE {
-            return Err(Error::Usage(format!("this MPI has no tags up to {FAILURE}")));
+        let (communicator, notices) = (copy(original)?, copy(original)?);
+        if largest_tag(communicator)? < GATHER {
+            return Err(Error::Usage(format!("this MPI has no tags up to {GATHER}")));
         }
         let [process, count] = place(communicator)?;
         // SAFETY: a constant.
@@ -198,6 +205,7 @@ impl World {
         checked("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&raw mut host) })?;
         Ok(Arc::new(Self {
             communicator: Shared(communicator),
+            notices: Shared(notices),
             process,
             count,
             on_host,
@@ -207,13 +215,60 @@ impl World {
             sending: Mutex::default(),
             pending: AtomicUsize::new(0),
             gathering: Mutex::default(),
+            sent: counters(count),
+            received: counters(count),
+            restored: AtomicU64::new(0),
+            revoked: AtomicU64::new(0),
         }))
     }
 }
 
+impl Gathering {
+    /// What this process has for it.
+    fn bring(&mut self, own: &[u64], processes: usize) {
+        self.own.clear();
+        self.own.extend_from_slice(own);
+        self.all.resize(own.len() * processes, 0);
+    }
+}
+
+fn counters(count: usize) -> Vec<AtomicU64> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+/// Stands for any sender.
+fn any_source() -> c_int {
+    // SAFETY: a constant.
+    unsafe { ffi::RSMPI_ANY_SOURCE }
+}
+
+/// Starts MPI's own gathering in a valid communicator.
+///
+/// # Safety
+/// The memory must be kept until the request is done.
+unsafe fn start_allgather(communicator: MPI_Comm, own: &[u64], all: &mut [u64]) -> Result<MPI_Request> {
+    let length = count_of(own.len())?;
+    // SAFETY: a constant.
+    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+    // SAFETY: one array of that length, and one of that of all.
+    checked("MPI_Iallgather", unsafe {
+        ffi::MPI_Iallgather(
+            own.as_ptr().cast(),
+            length,
+            ffi::RSMPI_UINT64_T,
+            all.as_mut_ptr().cast(),
+            length,
+            ffi::RSMPI_UINT64_T,
+            communicator,
+            &raw mut request,
+        )
+    })?;
+    Ok(request)
+}
+
 impl World {
     /// An error if a process is known to have failed.
-    fn known(&self) -> Result<()> {
+    fn known_failure(&self) -> Result<()> {
         match self.failed.get() {
             Some((process, why)) => {
                 Err(Error::ProcessFailed { process: *process, why: why.clone(), kind: ErrorKind::Runtime })
@@ -222,43 +277,60 @@ impl World {
         }
     }
 
-    /// The same after a look for messages that say so.
-    fn look(&self) -> Result<()> {
-        loop {
-            let (mut found, mut status) = (0, status());
-            // SAFETY: a constant.
-            let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
-            // SAFETY: a valid communicator; MPI writes into variables of ours.
-            checked("MPI_Improbe", unsafe {
-                ffi::MPI_Improbe(
-                    ffi::RSMPI_ANY_SOURCE,
-                    FAILURE,
-                    self.communicator.0,
-                    &raw mut found,
-                    &raw mut message,
-                    &raw mut status,
-                )
-            })?;
-            if found == 0 {
-                return self.known();
-            }
-            let mut words = vec![0_u8; length(&status)?];
-            // SAFETY: the message that was found, and as much memory as it needs.
-            checked("MPI_Mrecv", unsafe {
-                ffi::MPI_Mrecv(
-                    words.as_mut_ptr().cast(),
-                    words.len() as c_int,
-                    ffi::RSMPI_UINT8_T,
-                    &raw mut message,
-                    &raw mut status,
-                )
-            })?;
-            self.failed.get_or_init(|| (status.MPI_SOURCE as usize, String::from_utf8_lossy(&words).into_owned()));
-        }
+    /// The same, or if all is known to be revoked.
+    fn known(&self) -> Result<()> {
+        self.known_failure()?;
+        if self.is_revoked() { Err(Error::PeerFailed) } else { Ok(()) }
     }
 
-    /// Waits until a request is done.
-    fn wait(&self, request: &mut MPI_Request) -> Result<MPI_Status> {
+    /// The same after a look for notices.
+    fn look(&self) -> Result<()> {
+        self.take_notices()?;
+        self.known()
+    }
+
+    /// Receives the notices that are there.
+    fn take_notices(&self) -> Result<()> {
+        while let Some((from, tag, words)) = self.probed(self.notices.0, any_source())? {
+            if tag == REVOKED {
+                let time = words.as_slice().try_into().map_or(0, u64::from_ne_bytes);
+                self.revoked.fetch_max(time, Ordering::AcqRel);
+            } else {
+                self.failed.get_or_init(|| (from, String::from_utf8_lossy(&words).into_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A message that has come from `source`, or any, with its sender and tag, if there is one.
+    fn probed(&self, communicator: MPI_Comm, source: c_int) -> Result<Option<(usize, c_int, Vec<u8>)>> {
+        let (mut found, mut status) = (0, status());
+        // SAFETY: constants.
+        let (mut message, any_tag) = unsafe { (ffi::RSMPI_MESSAGE_NULL, ffi::RSMPI_ANY_TAG) };
+        // SAFETY: a valid communicator; MPI writes into variables of ours.
+        checked("MPI_Improbe", unsafe {
+            ffi::MPI_Improbe(source, any_tag, communicator, &raw mut found, &raw mut message, &raw mut status)
+        })?;
+        if found == 0 {
+            return Ok(None);
+        }
+        let (from, tag) = (status.MPI_SOURCE as usize, status.MPI_TAG);
+        let mut bytes = vec![0_u8; length(&status)?];
+        // SAFETY: the message that was found, and as much memory as it needs.
+        checked("MPI_Mrecv", unsafe {
+            ffi::MPI_Mrecv(
+                bytes.as_mut_ptr().cast(),
+                bytes.len() as c_int,
+                ffi::RSMPI_UINT8_T,
+                &raw mut message,
+                &raw mut status,
+            )
+        })?;
+        Ok(Some((from, tag, bytes)))
+    }
+
+    /// Waits until a request is done, as long as `look` has no error.
+    fn wait(&self, request: &mut MPI_Request, look: fn(&Self) -> Result<()>) -> Result<MPI_Status> {
         let mut turn = 0;
         loop {
             if let Some(status) = test(request)? {
@@ -266,7 +338,7 @@ impl World {
             }
             turn += 1;
             if turn % LOOKS[usize::from(turn > self.spins)] == 0 {
-                self.look()?;
+                look(self)?;
                 self.sweep();
             }
             turn = self.pause(turn);
@@ -315,18 +387,41 @@ impl World {
         }
     }
 
-    /// Ends a receive that has come to nothing, so that its memory is its owner's again.
-    fn give_up(&self, request: &mut MPI_Request) {
+    /// Keeps the bytes of a message that is being sent.
+    fn keep(&self, mut request: MPI_Request, bytes: Bytes) -> Result<()> {
+        match test(&mut request) {
+            // Small ones are copied at once.
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                let mut sending = lock(&self.sending);
+                sending.push(Sending { request: Shared(request), _bytes: bytes });
+                self.pending.store(sending.len(), Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                forget(bytes);
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends a receive that has come to nothing, so that its memory is its owner's again. Tells whether a message has come all the same.
+    fn give_up(&self, request: &mut MPI_Request) -> bool {
         // SAFETY: a constant.
         if *request == unsafe { ffi::RSMPI_REQUEST_NULL } {
-            return;
+            return false;
         }
         // SAFETY: a request of ours that is not yet done, or failed.
         unsafe { ffi::MPI_Cancel(request) };
         let end = Instant::now() + 2 * PATIENCE;
-        while let Ok(None) = test(request) {
-            // Half of it has come, from a process that is no more.
-            if Instant::now() > end {
+        loop {
+            match test(request) {
+                Ok(Some(status)) => return !cancelled(&status),
+                Ok(None) => {}
+                Err(_) => return false,
+            }
+            // Half of it has come: the rest will, unless its process is no more.
+            if Instant::now() > end && !matches!(self.look(), Err(Error::PeerFailed)) {
                 self.abort();
             }
             std::thread::sleep(NAP);
@@ -334,22 +429,20 @@ impl World {
     }
 
     /// Starts to send. Callers keep the bytes until the request is done: with the receiver's, if it waits for that.
-    fn start_send(&self, to: usize, tag: c_int, bytes: &[u8], waits_for_receiver: bool) -> Result<MPI_Request> {
+    fn start_send(
+        &self,
+        communicator: MPI_Comm,
+        (to, tag): (usize, c_int),
+        bytes: &[u8],
+        waits_for_receiver: bool,
+    ) -> Result<MPI_Request> {
         let send = if waits_for_receiver { ffi::MPI_Issend } else { ffi::MPI_Isend };
         let length = count_of(bytes.len())?;
         // SAFETY: a constant.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
         // SAFETY: MPI reads the bytes until the request is done: callers keep them so long.
         checked("MPI_Isend", unsafe {
-            send(
-                bytes.as_ptr().cast(),
-                length,
-                ffi::RSMPI_UINT8_T,
-                to as c_int,
-                tag,
-                self.communicator.0,
-                &raw mut request,
-            )
+            send(bytes.as_ptr().cast(), length, ffi::RSMPI_UINT8_T, to as c_int, tag, communicator, &raw mut request)
         })?;
         Ok(request)
     }
@@ -374,39 +467,37 @@ impl World {
         Ok(request)
     }
 
-    /// Gathers within memory of ours.
-    fn gather_within(&self, Gathering { own, all, requests }: &mut Gathering) -> Result<()> {
+    /// Starts to gather, within memory of ours.
+    fn start_gather(&self, Gathering { own, all, requests, begun }: &mut Gathering) -> Result<()> {
         requests.clear();
+        *begun += 1;
         if self.count > MOST_BY_MESSAGES || own.len() > SMALL {
-            let length = count_of(own.len())?;
-            // SAFETY: a constant.
-            requests.push(Shared(unsafe { ffi::RSMPI_REQUEST_NULL }));
-            // SAFETY: one array of that length, and one of that of all, which are kept until the request is done.
-            checked("MPI_Iallgather", unsafe {
-                ffi::MPI_Iallgather(
-                    own.as_ptr().cast(),
-                    length,
-                    ffi::RSMPI_UINT64_T,
-                    all.as_mut_ptr().cast(),
-                    length,
-                    ffi::RSMPI_UINT64_T,
-                    self.communicator.0,
-                    &raw mut requests[0].0,
-                )
-            })?;
-        } else {
-            for other in (0..self.count).filter(|other| *other != self.process) {
-                requests.push(Shared(self.start_send(other, GATHER, bytemuck::cast_slice(own), false)?));
-            }
-            for (from, into) in all.chunks_exact_mut(own.len()).enumerate() {
-                if from == self.process {
-                    into.copy_from_slice(own);
-                } else {
-                    requests.push(Shared(self.start_receive(from, GATHER, bytemuck::cast_slice_mut(into))?));
-                }
+            // SAFETY: the memory is kept until the request is done.
+            requests.push(Shared(unsafe { start_allgather(self.communicator.0, own, all)? }));
+            return Ok(());
+        }
+        for other in self.others() {
+            let bytes = bytemuck::cast_slice(own);
+            requests.push(Shared(self.start_send(self.communicator.0, (other, GATHER), bytes, false)?));
+        }
+        for (from, into) in all.chunks_exact_mut(own.len()).enumerate() {
+            if from == self.process {
+                into.copy_from_slice(own);
+            } else {
+                requests.push(Shared(self.start_receive(from, GATHER, bytemuck::cast_slice_mut(into))?));
             }
         }
-        requests.iter_mut().rev().try_for_each(|request| self.wait(&mut request.0).map(drop))
+        Ok(())
+    }
+
+    /// Waits for all of it, as long as `look` has no error.
+    fn finish_gather(&self, Gathering { requests, .. }: &mut Gathering, look: fn(&Self) -> Result<()>) -> Result<()> {
+        requests.iter_mut().rev().try_for_each(|request| self.wait(&mut request.0, look).map(drop))
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let own = self.process;
+        (0..self.count).filter(move |other| *other != own)
     }
 
     /// Waits until what is on its way has left, and all have come here, or one has failed and others don't come for a while.
@@ -431,6 +522,12 @@ impl World {
             }
             turn = self.pause(turn + 1);
         }
+    }
+
+    /// Leaves to MPI what it may still read, or write to.
+    fn abandon(&self) {
+        forget(take(&mut *lock(&self.sending)));
+        forget(take(&mut *lock(&self.gathering)));
     }
 
     /// Ends the job.
@@ -462,15 +559,14 @@ impl Processes for World {
             all.copy_from_slice(own);
             return Ok(());
         }
-        let mut gathering = lock(&self.gathering);
-        gathering.own.clear();
-        gathering.own.extend_from_slice(own);
-        gathering.all.resize(all.len(), 0);
-        let result = self.gather_within(&mut gathering);
+        let gathering = &mut *lock(&self.gathering);
+        gathering.bring(own, self.count);
+        let result = self.start_gather(gathering).and_then(|()| self.finish_gather(gathering, Self::look));
         match result {
             Ok(()) => all.copy_from_slice(&gathering.all),
+            Err(Error::PeerFailed) => {} // it is finished when all is restored
             // MPI may still read and write there.
-            Err(_) => forget(take(&mut *gathering)),
+            Err(_) => forget(take(gathering)),
         }
         result
     }
@@ -479,21 +575,9 @@ impl Processes for World {
         assert!((stream as c_int) < GATHER);
         self.known()?;
         self.sweep();
-        let mut request = self.start_send(to, stream as c_int, &bytes, false)?;
-        match test(&mut request) {
-            // Small ones are copied at once.
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => {
-                let mut sending = lock(&self.sending);
-                sending.push(Sending { request: Shared(request), _bytes: bytes });
-                self.pending.store(sending.len(), Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => {
-                forget(bytes);
-                Err(error)
-            }
-        }
+        let request = self.start_send(self.communicator.0, (to, stream as c_int), &bytes, false)?;
+        self.sent[to].fetch_add(1, Ordering::Relaxed);
+        self.keep(request, bytes)
     }
 
     fn receive(&self, from: usize, stream: u32, into: &mut [u8]) -> Result<()> {
@@ -501,7 +585,13 @@ impl Processes for World {
         self.known()?;
         self.sweep();
         let mut request = self.start_receive(from, stream as c_int, into)?;
-        let status = self.wait(&mut request).inspect_err(|_| self.give_up(&mut request))?;
+        let count = || self.received[from].fetch_add(1, Ordering::Relaxed);
+        let status = self.wait(&mut request, Self::look).inspect_err(|_| {
+            if self.give_up(&mut request) {
+                count();
+            }
+        })?;
+        count();
         assert_eq!(length(&status)?, into.len(), "as many bytes as are waited for");
         Ok(())
     }
@@ -512,9 +602,9 @@ impl Processes for World {
         }
         // It happens once; others may read these to the end.
         let words: &'static [u8] = why.as_bytes()[..why.len().min(MOST_WORDS)].to_vec().leak();
-        let others = (0..self.count).filter(|other| *other != self.process);
         // So that it is done once the other has seen it.
-        let mut requests: Vec<_> = others.filter_map(|to| self.start_send(to, FAILURE, words, true).ok()).collect();
+        let send = |to| self.start_send(self.notices.0, (to, FAILURE), words, true).ok();
+        let mut requests: Vec<_> = self.others().filter_map(send).collect();
         let end = Instant::now() + PATIENCE;
         while !requests.is_empty() && Instant::now() < end {
             requests.retain_mut(|request| matches!(test(request), Ok(None)));
@@ -530,27 +620,36 @@ impl Processes for World {
             result => result,
         }
     }
+
+    fn revoke(&self) {
+        self.revoke_all();
+    }
+
+    fn restore(&self) -> Result<()> {
+        self.restore_all()
+    }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         if is(ffi::MPI_Finalized) {
-            forget(take(&mut *lock(&self.sending)));
+            self.abandon();
             return;
         }
         if std::thread::panicking() {
             self.fail("it panicked");
         }
         if self.end().is_err() {
-            // MPI may still read there, or write into what the communicator has to do with.
-            forget(take(&mut *lock(&self.sending)));
+            self.abandon();
             if self.ends_mpi {
                 self.abort();
             }
             return;
         }
-        // SAFETY: nothing is under way in this communicator, and nobody uses it any more.
-        unsafe { ffi::MPI_Comm_free(&raw mut self.communicator.0) };
+        for communicator in [&mut self.communicator.0, &mut self.notices.0] {
+            // SAFETY: nothing is under way in this communicator, and nobody uses it any more.
+            unsafe { ffi::MPI_Comm_free(&raw mut *communicator) };
+        }
         if self.ends_mpi {
             // SAFETY: MPI was started by this, and all processes have come here.
             unsafe { ffi::MPI_Finalize() };

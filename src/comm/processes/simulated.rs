@@ -30,6 +30,10 @@ struct State {
     /// By sender, receiver and stream.
     messages: HashMap<(usize, usize, u32), VecDeque<Vec<u8>>>,
     failed: Option<(usize, String)>,
+    is_revoked: bool,
+    /// How many have come to restore all, and how often that was done.
+    restoring: usize,
+    restored: u64,
 }
 
 impl Simulated {
@@ -42,6 +46,11 @@ impl Simulated {
 
     /// Waits until there is something to take.
     fn wait<R>(&self, mut take: impl FnMut(&mut State) -> Option<R>) -> Result<R> {
+        self.wait_whatever(|state| if state.is_revoked { Some(Err(Error::PeerFailed)) } else { take(state).map(Ok) })?
+    }
+
+    /// The same whatever is revoked.
+    fn wait_whatever<R>(&self, mut take: impl FnMut(&mut State) -> Option<R>) -> Result<R> {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(taken) = take(&mut state) {
@@ -122,8 +131,31 @@ impl Processes for Simulated {
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.failed.clone().filter(|(process, _)| *process != self.process) {
             Some((process, why)) => Err(failed(process, why)),
+            None if state.is_revoked => Err(Error::PeerFailed),
             None => Ok(()),
         }
+    }
+
+    fn revoke(&self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_revoked = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn restore(&self) -> Result<()> {
+        let count = self.count();
+        let time = self.wait_whatever(|state| {
+            let time = state.restored;
+            state.restoring += 1;
+            if state.restoring == count {
+                state.rounds.clear();
+                state.messages.clear();
+                state.of_each.fill(0);
+                (state.over, state.restoring, state.is_revoked) = (0, 0, false);
+                state.restored += 1;
+            }
+            Some(time)
+        })?;
+        self.wait_whatever(|state| (state.restored > time).then_some(()))
     }
 }
 
@@ -184,6 +216,33 @@ mod tests {
         assert_eq!(found, ["process 1 failed: no 1", "no 1", "process 1 failed: no 1", "no 3"]);
         let told = processes(3, |all| told(&*all, 2, format!("I am {}", all.process()).into_bytes()).unwrap());
         assert!(told.iter().all(|text| text == b"I am 2"));
+    }
+
+    /// What was sent or brought before is forgotten, and nobody gets it afterwards.
+    #[test]
+    fn all_go_on_after_what_is_revoked() {
+        for count in [1, 2, 5] {
+            processes(count, |all| {
+                let (own, next) = (all.process(), (all.process() + 1) % count);
+                for round in 0..20_u64 {
+                    // others may have revoked it already
+                    gathered(&*all, round).map_or((), |all| assert_eq!(all, vec![round; count]));
+                    all.send(next, 1, Bytes::of(Arc::new(vec![round]), 0..1)).unwrap_or(());
+                    if own as u64 == round % count as u64 {
+                        all.revoke();
+                    }
+                    let ended = loop {
+                        if let Err(error) = gathered(&*all, 100) {
+                            break error;
+                        }
+                    };
+                    assert!(matches!(ended, Error::PeerFailed), "{ended}");
+                    assert!(all.check().is_err() && all.receive(next, 1, &mut [0; 8]).is_err());
+                    all.restore().unwrap();
+                }
+                all.check().unwrap();
+            });
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The levels of a matrix, made where the cycle is applied: by GPUs, or by the host.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::among::SHARED_LEVEL;
 use super::{Amg, Hierarchy};
+use crate::comm::Processes;
+use crate::comm::processes::any;
 use crate::distributed::share::Share;
 use crate::error::Result;
 use crate::matrix::{Csr, blocks};
@@ -19,7 +21,7 @@ pub(crate) struct Levels {
     pub(crate) near_null: NearNull,
     /// Where that window is, and its diagonal, with that of others' rows.
     pub(crate) share: Option<(Arc<Share>, Vec<f64>)>,
-    on_host: OnceLock<Amg>,
+    on_host: Mutex<Option<Arc<Amg>>>,
     /// Of the levels that a device has.
     on_device: Mutex<Option<Hierarchy>>,
 }
@@ -33,7 +35,7 @@ impl Levels {
         let unknowns = near_null.unknowns();
         let is_as_given = unknowns == 1 || blocks::is_full(&a, unknowns);
         let a = if is_as_given { a } else { blocks::filled(&a, unknowns)? };
-        Ok(Self { a, is_as_given, near_null, share: None, on_host: OnceLock::new(), on_device: Mutex::default() })
+        Ok(Self { a, is_as_given, near_null, share: None, on_host: Mutex::default(), on_device: Mutex::default() })
     }
 
     /// The same of several processes, of which this one has a window; no node is cut, and none has blocks that are not full. What is near the null
@@ -44,7 +46,7 @@ impl Levels {
     pub(crate) fn among(share: &Arc<Share>, a: Csr, near_null: NearNull) -> Result<Self> {
         let mut diagonal = a.diagonal();
         share.fill(&mut diagonal)?;
-        let (share, on_host, on_device) = (Some((Arc::clone(share), diagonal)), OnceLock::new(), Mutex::default());
+        let (share, on_host, on_device) = (Some((Arc::clone(share), diagonal)), Mutex::default(), Mutex::default());
         Ok(Self { a, is_as_given: true, near_null, share, on_host, on_device })
     }
 
@@ -68,15 +70,29 @@ impl Levels {
     ///
     /// # Errors
     /// A failed process.
-    pub(super) fn on_host(&self) -> Result<&Amg> {
-        if let Some(made) = self.on_host.get() {
-            return Ok(made);
+    pub(super) fn on_host(&self) -> Result<Arc<Amg>> {
+        let mut on_host = self.on_host.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = &*on_host {
+            return Ok(Arc::clone(made));
         }
-        let made = match &self.share {
+        let made = Arc::new(match &self.share {
             Some((share, diagonal)) => Amg::among(share, (&self.a, diagonal), self.near_null.unknowns(), SHARED_LEVEL)?,
             None => Amg::of(&self.a, &self.near_null),
-        };
-        Ok(self.on_host.get_or_init(|| made))
+        });
+        Ok(Arc::clone(on_host.insert(made)))
+    }
+
+    /// Forgets those of devices, which are to be opened anew, and those on the host unless all processes have made theirs. Collective.
+    ///
+    /// # Errors
+    /// A failed process.
+    pub(crate) fn begin_anew(&self, processes: &dyn Processes) -> Result<()> {
+        *self.on_device.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut on_host = self.on_host.lock().unwrap_or_else(PoisonError::into_inner);
+        if any(processes, on_host.is_none())? {
+            *on_host = None;
+        }
+        Ok(())
     }
 
     /// A device has them: these.

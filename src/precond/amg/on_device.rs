@@ -191,7 +191,7 @@ impl<T: Real> DeviceCycle<T> {
                     let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(times * scale)).collect();
                     DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
                 });
-                ([enter?, leave?], on.move_levels(amg)?, None)
+                ([enter?, leave?], on.move_levels(&amg)?, None)
             }
         };
         let rows = levels.iter().flat_map(|OnDevice { a, p, restriction, .. }| [a, p, restriction]);

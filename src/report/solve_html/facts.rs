@@ -126,7 +126,7 @@ pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Marku
             p { "Failed:" }
             ul {
                 @for one in &report.failures {
-                    li { (one.device) " (" (one.index) "), " (one.story()) ": " (one.error) }
+                    li { (one.name()) ", " (one.story()) ": " (one.error) }
                 }
             }
         }

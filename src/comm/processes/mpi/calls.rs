@@ -61,6 +61,25 @@ pub(super) fn test(request: &mut MPI_Request) -> Result<Option<MPI_Status>> {
     Ok((done != 0).then_some(status))
 }
 
+/// Whether what a status is of was cancelled.
+pub(super) fn cancelled(status: &MPI_Status) -> bool {
+    let mut cancelled = 0;
+    // SAFETY: a status that MPI wrote.
+    unsafe { ffi::MPI_Test_cancelled(status, &raw mut cancelled) };
+    cancelled != 0
+}
+
+/// A copy of a valid communicator, whose calls give errors.
+pub(super) fn copy(original: MPI_Comm) -> Result<MPI_Comm> {
+    // SAFETY: a constant.
+    let mut copy = unsafe { ffi::RSMPI_COMM_NULL };
+    // SAFETY: a valid communicator; MPI writes another.
+    checked("MPI_Comm_dup", unsafe { ffi::MPI_Comm_dup(original, &raw mut copy) })?;
+    // SAFETY: that communicator, and a constant.
+    checked("MPI_Comm_set_errhandler", unsafe { ffi::MPI_Comm_set_errhandler(copy, ffi::RSMPI_ERRORS_RETURN) })?;
+    Ok(copy)
+}
+
 /// Bytes of a message.
 pub(super) fn length(status: &MPI_Status) -> Result<usize> {
     let mut length = 0;

@@ -36,6 +36,7 @@ fn jobs() {
         let world = World::start().unwrap();
         match &*task {
             "collective" => collective(&world),
+            "revoked" => revoked(&world),
             task => failing(&world, task),
         }
         return;
@@ -45,6 +46,10 @@ fn jobs() {
             eprintln!("not tested, as there is no mpirun");
             return;
         };
+        assert!(well && written.matches("all is well").count() == count, "{count} processes:\n{written}");
+    }
+    for count in [1, 2, 3, 9] {
+        let (well, written) = job(count, "revoked").unwrap();
         assert!(well && written.matches("all is well").count() == count, "{count} processes:\n{written}");
     }
     for (count, task) in [(2, "gather"), (3, "gather"), (9, "gather"), (2, "receive"), (3, "receive"), (3, "panic")] {
@@ -106,6 +111,46 @@ fn collective(world: &Arc<World>) {
     gathered(&**world, 0).unwrap();
     assert!(lock(&world.sending).len() <= 3);
     println!("all is well with {own}: gathers in {microseconds:.2} µs");
+}
+
+/// Each process in turn revokes what others wait for: small and large gathers, and messages, short and long ones, which may be on their way.
+/// What comes afterwards is not mixed up with that.
+fn revoked(world: &Arc<World>) {
+    let (own, count) = (world.process(), world.count());
+    let others = || (0..count).filter(|other| *other != own);
+    let some: Arc<dyn crate::comm::HostMemory<u8>> = Arc::new(vec![1; 1_000_000]);
+    for round in 0..12 {
+        let failing = round % count;
+        let words = if round % 3 == 0 { 1000 } else { 4 };
+        let gather = || world.gather(&vec![own as u64; words], &mut vec![0; words * count]);
+        for to in others() {
+            for len in [10, 1_000_000] {
+                world.send(to, 1, Bytes::of(Arc::clone(&some), 0..len)).unwrap();
+            }
+        }
+        if own == failing {
+            // all others have begun the round
+            others().for_each(|from| world.receive(from, 2, &mut [0]).unwrap());
+            world.revoke();
+        } else {
+            world.send(failing, 2, Bytes::of(Arc::clone(&some), 0..1)).unwrap();
+            let ended = match (own + round) % 3 {
+                0 => gather(),
+                1 => world.receive(failing, 1, &mut [0; 10]).and_then(|()| world.receive(failing, 3, &mut [0])),
+                _ => world.receive(failing, 3, &mut vec![0; 1_000_000]),
+            };
+            assert!(matches!(ended, Err(Error::PeerFailed)), "{ended:?}");
+        }
+        assert!(gather().is_err() && world.check().is_err());
+        world.restore().unwrap();
+        // whoever is behind hears nothing of the next round before it has come to it
+        let expected: Vec<u64> = (0..count as u64).map(|other| other + 10 * round as u64).collect();
+        assert_eq!(gathered(&**world, expected[own]).unwrap(), expected);
+        let received = exchange::<u64>(&**world, vec![vec![own as u64; 200_000]; count]).unwrap();
+        assert!(received.iter().enumerate().all(|(from, numbers)| *numbers == vec![from as u64; 200_000]));
+    }
+    assert_eq!(lock(&world.sending).len(), 0);
+    println!("all is well with {own}");
 }
 
 /// The last process fails while others wait for it.
