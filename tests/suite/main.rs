@@ -47,7 +47,6 @@ mod readme;
 mod reorder;
 mod report;
 mod scaling;
-mod schema;
 mod segments;
 mod shares;
 mod single_sum;
