@@ -284,8 +284,8 @@ const char *declive_get(struct declive_solver *s,
                         const char *name);
 
 /**
- * Gives the solver an n_rows x n_cols matrix as compressed sparse rows: row i has the entries from row_ptr[i] up to row_ptr[i + 1], of nnz
- * in all, their columns in col_idx, rising strictly within the row, and their values. row_ptr has n_rows + 1 elements. Integers have
+ * Gives the solver an n_rows x n_cols matrix as compressed sparse rows. Element i of row_ptr tells where row i begins in col_idx and values,
+ * which have nnz elements; the last of its n_rows + 1 elements is where the last row ends. Columns rise strictly within a row. Integers have
  * 32 bits; columns up to 2^32 - 1 may be given as unsigned ones. flags are DECLIVE_COMPLEX, DECLIVE_ONE_BASED and DECLIVE_BORROW
  * or'ed together, or 0: then all is copied.
  */

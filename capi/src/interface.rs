@@ -262,8 +262,8 @@ pub unsafe extern "C" fn declive_get(s: *mut Solver, name: *const c_char) -> *co
     unsafe { text_of(s, "option", |state| state.get(text("name", name)?)) }
 }
 
-/// Gives the solver an n_rows x n_cols matrix as compressed sparse rows: row i has the entries from row_ptr[i] up to row_ptr[i + 1], of nnz
-/// in all, their columns in col_idx, rising strictly within the row, and their values. row_ptr has n_rows + 1 elements. Integers have
+/// Gives the solver an n_rows x n_cols matrix as compressed sparse rows. Element i of row_ptr tells where row i begins in col_idx and values,
+/// which have nnz elements; the last of its n_rows + 1 elements is where the last row ends. Columns rise strictly within a row. Integers have
 /// 32 bits; columns up to 2^32 - 1 may be given as unsigned ones. flags are DECLIVE_COMPLEX, DECLIVE_ONE_BASED and DECLIVE_BORROW
 /// or'ed together, or 0: then all is copied.
 #[unsafe(no_mangle)]
@@ -569,8 +569,11 @@ fn overlap(b: &[f64], (x, of_x): (*mut f64, usize)) -> bool {
 /// while the solver is there, from any thread, and from a handler of signals.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn declive_cancel(s: *const Solver) -> c_int {
-    // SAFETY: the caller's promise.
-    code(|| Ok(unsafe { handle(s) }?.cancel.store(true, Ordering::Relaxed)))
+    code(|| {
+        // SAFETY: the caller's promise.
+        unsafe { handle(s) }?.cancel.store(true, Ordering::Relaxed);
+        Ok(())
+    })
 }
 
 /// How the last solve went for right-hand side column, counted from 0: fills the first size bytes of *outcome, for which

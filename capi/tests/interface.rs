@@ -1,6 +1,8 @@
 //! What C gets for what it gives: solutions, and an error for each wrong call.
 
 #![allow(clippy::unwrap_used)]
+// all are calls of the interface, with pointers to what lives beside them, or that it has to refuse
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
