@@ -98,9 +98,10 @@ impl<T: Pod> Deref for Elements<T> {
     }
 }
 
-/// The stream of [`exchange`], and that of vectors on their way to and from the first process.
+/// The streams of [`exchange`], of vectors on their way to and from the first process, which goes on beside all else, and of multigrid levels.
 const EXCHANGE: u32 = 0;
 pub(crate) const VECTORS: u32 = 1;
+pub(crate) const LEVELS: u32 = 2;
 
 /// Elements of one message at the most, so that no memory is needed for more than that at a time beside what arrives.
 const PIECE: usize = 1 << 24;

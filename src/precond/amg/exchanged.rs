@@ -10,12 +10,9 @@ use bytemuck::Pod;
 
 use super::sparse::Sparse;
 use crate::comm::Processes;
-use crate::comm::processes::{Bytes, exchange};
+use crate::comm::processes::{Bytes, LEVELS, exchange};
 use crate::distributed::share::Requests;
 use crate::error::Result;
-
-/// The stream of elements of vectors.
-const ELEMENTS: u32 = 1;
 
 /// What is exchanged of a level's vectors.
 pub(super) enum Exchanged {
@@ -149,10 +146,10 @@ impl Halo {
         for (to, places) in self.to_each.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
             let elements: Vec<T> = places.iter().map(|&i| v[i as usize]).collect();
             let all = 0..elements.len();
-            self.processes.send(to, ELEMENTS, Bytes::of(Arc::new(elements), all))?;
+            self.processes.send(to, LEVELS, Bytes::of(Arc::new(elements), all))?;
         }
         for (from, places) in self.from_each.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
-            self.processes.receive(from, ELEMENTS, bytemuck::cast_slice_mut(&mut v[places.clone()]))?;
+            self.processes.receive(from, LEVELS, bytemuck::cast_slice_mut(&mut v[places.clone()]))?;
         }
         Ok(())
     }
@@ -243,10 +240,10 @@ impl Gather {
         let others = || (0..processes.count()).filter(|other| *other != processes.process());
         let elements = Arc::new(v[own.clone()].to_vec());
         for to in others().filter(|_| !own.is_empty()) {
-            processes.send(to, ELEMENTS, Bytes::of(Arc::clone(&elements) as _, 0..own.len()))?;
+            processes.send(to, LEVELS, Bytes::of(Arc::clone(&elements) as _, 0..own.len()))?;
         }
         for from in others().filter(|from| !self.part(*from).is_empty()) {
-            processes.receive(from, ELEMENTS, bytemuck::cast_slice_mut(&mut v[self.part(from)]))?;
+            processes.receive(from, LEVELS, bytemuck::cast_slice_mut(&mut v[self.part(from)]))?;
         }
         Ok(())
     }
