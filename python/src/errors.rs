@@ -19,6 +19,11 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     of_package(py, name, error.to_string())
 }
 
+/// An `InputError` of this package.
+pub(crate) fn input_error(py: Python<'_>, text: String) -> PyErr {
+    of_package(py, "InputError", text)
+}
+
 /// A defect of this package or the library.
 pub(crate) fn defect(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
