@@ -290,7 +290,7 @@ mod tests {
         let command = Args::augment_args(clap::Command::new("solve"));
         for option in options::ALL {
             let name = option.name.replace('_', "-");
-            assert!(command.get_arguments().any(|arg| arg.get_long() == Some(&name)), "--{name}");
+            assert!(command.get_arguments().any(|arg| arg.get_long() == Some(name.as_str())), "--{name}");
         }
     }
 }
