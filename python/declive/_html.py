@@ -29,14 +29,19 @@ def of(report: dict[str, Any], histories: Sequence[Array]) -> str:
         ("time", f"{sum(report['seconds'].values()):.3g} s, of it {report['seconds'].get('solve', 0.0):.3g} s to solve"),
     ]
     rows = "".join(f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{escape(text)}</td></tr>" for name, text in facts)
-    drawn = [curve for curve in histories if len(curve) > 1][:MOST_CURVES]
+    drawn = [curve for curve in histories if len(_shown(curve)) > 1][:MOST_CURVES]
     return f"<table>{rows}</table>{_chart(drawn) if drawn else ''}"
+
+
+def _shown(history: Array) -> list[int]:
+    """Places of numbers that have a logarithm, of which a curve has some hundreds."""
+    step = max(1, len(history) // MOST_POINTS)
+    kept = (k for k in range(len(history)) if k % step == 0 or k == len(history) - 1)
+    return [k for k in kept if history[k] > 0 and math.isfinite(history[k])]
 
 
 def _chart(histories: Sequence[Array]) -> str:
     positive = [float(v) for history in histories for v in history if v > 0 and math.isfinite(v)]
-    if not positive:
-        return ""
     low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     high = max(high, low + 1)
     longest = max(len(history) for history in histories) - 1
@@ -47,9 +52,7 @@ def _chart(histories: Sequence[Array]) -> str:
         return f"{across:.1f},{down:.1f}"
 
     def curve(history: Array) -> str:
-        step = max(1, len(history) // MOST_POINTS)
-        kept = [k for k in range(len(history)) if k % step == 0 or k == len(history) - 1]
-        points = " ".join(place(k, float(history[k])) for k in kept if history[k] > 0 and math.isfinite(history[k]))
+        points = " ".join(place(k, float(history[k])) for k in _shown(history))
         return f"<polyline points='{points}' fill='none' stroke='#1f6fb4' stroke-width='1.5' stroke-opacity='0.8'/>"
 
     step = max(1, (high - low) // 5)

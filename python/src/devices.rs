@@ -53,7 +53,7 @@ pub(crate) fn find_launches(
     devices: &str,
     precision: &str,
 ) -> PyResult<String> {
-    let a = matrix.map(|matrix| matrix.get().entries.real("tuning").cloned()).transpose()?;
+    let a = matrix.map(|matrix| matrix.get().entries.real(py, "tuning").cloned()).transpose()?;
     let choice: Choice = devices.parse().or_exception(py)?;
     let precision: Precision = precision.parse().or_exception(py)?;
     let interruption = Arc::new(Interruption::default());

@@ -1,6 +1,7 @@
 //! Errors of the library as exceptions of Python.
 
 use std::io;
+use std::path::Path;
 
 use declive::{Error, ErrorKind};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
@@ -19,6 +20,11 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     of_package(py, name, error.to_string())
 }
 
+/// An `InputError` of this package.
+pub(crate) fn input_error(py: Python<'_>, text: String) -> PyErr {
+    of_package(py, "InputError", text)
+}
+
 /// A defect of this package or the library.
 pub(crate) fn defect(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
@@ -26,14 +32,14 @@ pub(crate) fn defect(py: Python<'_>, panic: &(dyn std::any::Any + Send)) -> PyEr
 }
 
 /// What the operating system says of a file, which by its number becomes `FileNotFoundError` and the like.
-pub(crate) fn file_error(path: &std::path::Path, error: &io::Error) -> PyErr {
+pub(crate) fn file_error(path: &Path, error: &io::Error) -> PyErr {
+    let (path, text) = (path.to_string_lossy().into_owned(), error.to_string());
     match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((
-            number,
-            std::io::Error::from_raw_os_error(number).kind().to_string(),
-            path.to_path_buf(),
-        )),
-        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+        Some(number) => {
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, text, path))
+        }
+        None => PyOSError::new_err(format!("{path}: {text}")),
     }
 }
 

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::ArrayMut;
-use crate::errors::{OrException, file_error};
+use crate::errors::{OrException, file_error, input_error};
 use crate::matrix::{Entries, Matrix};
 use crate::process;
 
@@ -76,9 +76,10 @@ pub(crate) fn write(
         "skew-symmetric" => Symmetry::SkewSymmetric,
         "hermitian" => Symmetry::Hermitian,
         other => {
-            return Err(PyValueError::new_err(format!(
-                "unknown symmetry '{other}'; there are: general, symmetric, skew-symmetric, hermitian"
-            )));
+            return Err(input_error(
+                py,
+                format!("unknown symmetry '{other}'; there are: general, symmetric, skew-symmetric, hermitian"),
+            ));
         }
     };
     let options = WriteOptions::default().with_symmetry(symmetry).with_comments(comments);

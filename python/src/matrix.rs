@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{Array, ArrayMut};
-use crate::errors::OrException;
+use crate::errors::{OrException, input_error};
 use crate::files;
 use crate::process;
 
@@ -43,13 +43,11 @@ impl Entries {
     /// The real matrix.
     ///
     /// # Errors
-    /// `ValueError` for a complex one, which `what` is not for.
-    pub(crate) fn real(&self, what: &str) -> PyResult<&Arc<Csr>> {
+    /// `InputError` for a complex one, which `what` is not for.
+    pub(crate) fn real(&self, py: Python<'_>, what: &str) -> PyResult<&Arc<Csr>> {
         match self {
             Self::Real(a) => Ok(a),
-            Self::Complex(_) => {
-                Err(PyValueError::new_err(format!("{what} is for real matrices, and this one is complex")))
-            }
+            Self::Complex(_) => Err(input_error(py, format!("{what} is for real matrices, and this one is complex"))),
         }
     }
 }

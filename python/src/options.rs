@@ -1,11 +1,10 @@
 //! Options, by name as text, and what multigrid is told in arrays.
 
 use declive::solve::{NearNull, Options, options};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::Array;
-use crate::errors::OrException;
+use crate::errors::{OrException, input_error};
 use crate::matrix::Entries;
 
 /// Names and values.
@@ -37,10 +36,10 @@ pub(crate) type NearNullOf = (bool, Py<PyAny>, usize, Option<usize>);
 /// Reads it for a matrix.
 ///
 /// # Errors
-/// `ValueError` for what does not fit the matrix.
+/// `InputError` for what does not fit the matrix.
 pub(crate) fn near_null(py: Python<'_>, given: Option<NearNullOf>, entries: &Entries) -> PyResult<Option<NearNull>> {
     let Some((are_coordinates, array, count, unknowns)) = given else { return Ok(None) };
-    let a = entries.real("what is near the null space")?;
+    let a = entries.real(py, "what is near the null space")?;
     let array = Array::<f64>::of(array.bind(py))?;
     let length = array.get().len() / count.max(1);
     let columns: Vec<&[f64]> = array.get().chunks(length.max(1)).collect();
@@ -48,9 +47,12 @@ pub(crate) fn near_null(py: Python<'_>, given: Option<NearNullOf>, entries: &Ent
     let found = if are_coordinates {
         let unknowns = unknowns.unwrap_or(n / length.max(1));
         if unknowns * length != n {
-            return Err(PyValueError::new_err(format!(
-                "there are the coordinates of {length} nodes, but the matrix has {n} rows: that is no whole number of unknowns for each"
-            )));
+            return Err(input_error(
+                py,
+                format!(
+                    "there are the coordinates of {length} nodes, but the matrix has {n} rows: that is no whole number of unknowns for each"
+                ),
+            ));
         }
         NearNull::of_coordinates(unknowns, &columns)
     } else {

@@ -10,11 +10,11 @@ use declive::matrix::Complex64;
 use declive::matrix::equivalent::real_form;
 use declive::solve::{Checkpoint, Checkpoints, ComplexSolver, Options, Progress};
 use declive::{Control, Error, HostOperator, HostPreconditioner, OperatorSolver, Outcome, Stop};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{Array, ArrayMut};
 use crate::devices::json;
+use crate::errors::input_error;
 use crate::functions::{Function, preconditioner};
 use crate::matrix::{Entries, Matrix};
 use crate::options::{Named, NearNullOf, near_null as near_null_of, options_of, with};
@@ -192,8 +192,9 @@ impl Solver {
     ) -> PyResult<Vec<(String, Vec<u8>)>> {
         let options = with(py, &self.options, options)?;
         if options.setup != self.options.setup {
-            return Err(PyValueError::new_err(
-                "a solve can have another rtol, atol, backward_error, max_iters and time_limit; the rest is fixed when the solver is made",
+            return Err(input_error(
+                py,
+                "a solve can have another rtol, atol, backward_error, max_iters and time_limit; the rest is fixed when the solver is made".into(),
             ));
         }
         let (b, mut x) = (Array::<f64>::of(b)?, ArrayMut::<f64>::of(x)?);
@@ -264,11 +265,14 @@ fn tell(events: &Events, at: Progress, all: bool) {
     }
 }
 
-/// In a process that was forked from the one that made it, its threads and devices are not there to be closed.
 impl Drop for Solver {
+    /// Without the interpreter's lock, which threads that end may wait for as they let go of arrays of Python's. In a process that was forked
+    /// from the one that made it, threads and devices are not there to be closed.
     fn drop(&mut self) {
+        let any = self.any().take();
         if process::is_forked() {
-            forget(self.any().take());
+            return forget(any);
         }
+        Python::attach(|py| py.detach(move || drop(any)));
     }
 }

@@ -97,7 +97,8 @@ def test_preconditioners_of_the_library_for_scipy(name, rng):
     m = declive.Preconditioner(a, name)
     assert m.shape == a.shape and m.dtype == np.float64
     u, v = rng.standard_normal((2, 1000))
-    assert np.allclose(m @ (2.0 * u + v), 2.0 * (m @ u) + m @ v)
+    both = 2.0 * (m @ u) + m @ v
+    assert np.allclose(m @ (2.0 * u + v), both, atol=1e-5 * np.abs(both).max()), "multigrid is in single precision"
     assert np.allclose((m @ np.stack([u, v], axis=1))[:, 1], m @ v)
     if name != "ilu0":
         assert abs(u @ (m @ v) - v @ (m @ u)) <= 1e-6 * abs(u @ (m @ u))
