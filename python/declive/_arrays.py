@@ -105,3 +105,19 @@ def to_scipy(made: Matrix) -> Any:
     a = csr_array((data, indices, indptr), shape=(m, n))
     a.has_canonical_format = True
     return a
+
+
+def of_bytes(function: Any, what: str, wrong: str, is_complex: bool) -> Any:
+    """A function of vectors as the library calls it: with the bytes of a vector, for the parts of another one.
+
+    ``what`` is what it gives, and ``wrong`` the error where that is complex, but the system is real.
+    """
+    kind = np.complex128 if is_complex else np.float64
+
+    def apply(vector: bytearray) -> Array:
+        found = numbers(function(np.frombuffer(vector, dtype=kind)), what)
+        if found.dtype.kind == "c" and not is_complex:
+            raise InputError(wrong)
+        return parts(found.astype(kind, copy=False))
+
+    return apply

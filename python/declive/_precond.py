@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _declive
-from ._arrays import Array, array, is_operator, matrix, numbers, parts
+from ._arrays import array, Array, is_operator, matrix, numbers, of_bytes, parts
 from ._errors import InputError
 from ._options import named
 
@@ -66,12 +66,4 @@ def given(m: Any, is_complex: bool) -> Any:
         return m._made
     if not is_operator(m):
         return matrix(m, is_complex=is_complex)
-    kind = np.complex128 if is_complex else np.float64
-
-    def apply(r: bytearray) -> Array:
-        found = numbers(m.matvec(np.frombuffer(r, dtype=kind)), "M r")
-        if found.dtype.kind == "c" and not is_complex:
-            raise InputError("the preconditioner gives complex numbers, but the system is real")
-        return parts(found.astype(kind, copy=False))
-
-    return apply
+    return of_bytes(m.matvec, "M r", "the preconditioner gives complex numbers, but the system is real", is_complex)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _declive
-from ._arrays import Array, array, is_operator, numbers, parts, rows
+from ._arrays import array, Array, is_operator, numbers, of_bytes, parts, rows
 from ._errors import DecliveError, InputError
 from ._options import named
 from ._precond import given
@@ -246,14 +246,7 @@ def _of_operator(a: Any, diagonal: Any, options: list[tuple[str, str]], m: Any, 
     m_rows, n = a.shape
     if m_rows != n:
         raise InputError(f"the operator has {m_rows} rows and {n} columns; a system to solve needs a square one")
-    kind = np.complex128 if is_complex else np.float64
-
-    def product(x: bytearray) -> Array:
-        found = numbers(a.matvec(np.frombuffer(x, dtype=kind)), "a product")
-        if found.dtype.kind == "c" and not is_complex:
-            raise InputError("the operator gives complex numbers, but says that it is real: set its dtype")
-        return parts(found.astype(kind, copy=False))
-
+    product = of_bytes(a.matvec, "a product", "the operator gives complex numbers, but says that it is real: set its dtype", is_complex)
     known = None if diagonal is None else numbers(diagonal, "the diagonal")
     if known is not None and is_complex:
         known = np.repeat(known.real, 2)  # of the real form
