@@ -1,6 +1,6 @@
-"""The Python package beside SciPy, pyamg and pyamgcl: seconds from a matrix to a solution, set-up included, as a table.
+"""The Python package beside SciPy, pyamg, pyamgcl and CuPy: seconds from a matrix to a solution, set-up included, as a table.
 
-    pip install ./python scipy pyamg           # pyamgcl, too, where it can be built
+    pip install ./python scipy pyamg           # pyamgcl and CuPy, too, where they can be had
     python3 benches/peers/python.py            # problems of the gallery
     python3 benches/peers/python.py --only poisson3d:64 --devices host --runs 5 --rtol 1e-8 --json out.json
 
@@ -9,6 +9,7 @@ for nothing comes first, then --runs in turns; the table has medians. What takes
 """
 
 import argparse
+import inspect
 import json
 import statistics
 import time
@@ -54,7 +55,34 @@ def peers(problem, a, devices):
             return solve(a, b)
 
         found["pyamgcl"] = amgcl
+    try:
+        import cupy
+    except ImportError:
+        pass
+    else:
+        found.update(on_gpu(a, cupy))
     return found
+
+
+def on_gpu(a, cupy):
+    """CuPy's cg, by itself and with the diagonal: the matrix goes to the GPU with each solve, and x comes back."""
+    import cupyx.scipy.sparse
+    import cupyx.scipy.sparse.linalg as gpu
+
+    tolerance = "rtol" if "rtol" in inspect.signature(gpu.cg).parameters else "tol"
+
+    def solve(b, rtol, preconditioned):
+        on_device = cupyx.scipy.sparse.csr_matrix(a)
+        inverse = 1.0 / on_device.diagonal() if preconditioned else None
+        options = {tolerance: rtol, "maxiter": 20000}
+        if preconditioned:
+            options["M"] = gpu.LinearOperator(a.shape, matvec=lambda r: inverse * r, dtype=float)
+        return gpu.cg(on_device, cupy.asarray(b), **options)[0].get()
+
+    return {
+        "cupy cg": lambda b, rtol: solve(b, rtol, False),
+        "cupy cg, diagonal": lambda b, rtol: solve(b, rtol, True),
+    }
 
 
 def constants(problem, a):

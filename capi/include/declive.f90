@@ -66,6 +66,11 @@ module declive
             type(c_ptr) :: text
         end function
 
+        function declive_close_idle() bind(c, name="declive_close_idle") result(code)
+            import
+            integer(c_int) :: code
+        end function
+
         function declive_create(s) bind(c, name="declive_create") result(code)
             import
             type(c_ptr), intent(out) :: s

@@ -257,6 +257,12 @@ const char *declive_last_error(void);
 const char *declive_options(void);
 
 /**
+ * Closes the devices that no solver uses. When the last solver that used one is destroyed, it stays open for the next, which would
+ * wait for the driver again; an NVIDIA GPU has some 500 MB of its memory taken as long.
+ */
+int declive_close_idle(void);
+
+/**
  * Makes a solver with default options and no matrix, and puts it to *s. To be destroyed by declive_destroy.
  */
 int declive_create(struct declive_solver **s);

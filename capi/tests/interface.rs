@@ -313,6 +313,24 @@ fn facts_of_a_solve() {
     assert_eq!((&report["options"]["setup"]["devices"], &report["method"]), (&"host".into(), &"cg".into()));
 }
 
+/// By OpenCL, if there is a device: closing it leaves solvers that use it as they are, and the next opens it again.
+#[test]
+fn devices_that_nobody_uses_are_closed() {
+    let arrays = tridiagonal(300, 2.5, 0);
+    let b = vec![1.0; 300];
+    for _ in 0..3 {
+        let own = Own::of(300, 0, &arrays);
+        own.set("devices", "auto");
+        own.set("method", "cg");
+        for _ in 0..2 {
+            let mut x = vec![0.0; 300];
+            own.ok(own.solve(&b, &mut x));
+            assert!(residual(&arrays, &b, &x) <= 1e-8);
+            assert_eq!(declive_close_idle(), DECLIVE_OK);
+        }
+    }
+}
+
 #[test]
 fn what_does_not_converge_says_why() {
     let n = 2000;

@@ -11,7 +11,7 @@ True
 """
 
 from . import gallery
-from ._devices import devices, tune
+from ._devices import close_idle, devices, tune
 from ._errors import DecliveError, DeviceError, InputError, OutOfMemoryError
 from ._files import read, write
 from ._options import options
@@ -31,6 +31,7 @@ __all__ = [
     "aslinearoperator",
     "bicgstab",
     "cg",
+    "close_idle",
     "devices",
     "gallery",
     "gmres",

@@ -44,6 +44,14 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<String> {
     }))
 }
 
+/// Closes the devices that no solver uses.
+#[pyfunction]
+pub(crate) fn close_idle(py: Python<'_>) -> PyResult<()> {
+    process::enter()?;
+    py.detach(declive::device::close_idle);
+    Ok(())
+}
+
 /// Finds launch parameters for devices, each kind once, and keeps them; what was found, as JSON.
 #[pyfunction]
 #[pyo3(name = "tune", signature = (matrix, devices, precision))]

@@ -18,7 +18,7 @@ mod solver;
 #[pyo3::pymodule]
 mod _declive {
     #[pymodule_export]
-    use crate::devices::{devices, find_launches};
+    use crate::devices::{close_idle, devices, find_launches};
     #[pymodule_export]
     use crate::files::{coordinates, generate, problems, read};
     #[pymodule_export]

@@ -213,3 +213,13 @@ def test_a_matrix_as_it_is():
     a = csr_array(np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
     b = np.array([1.0, 2.0, 3.0])
     assert np.allclose(declive.solve(a, b).x, np.linalg.solve(a.toarray(), b), rtol=1e-7)
+
+
+def test_devices_are_closed_and_opened_again(devices, rng):
+    a = declive.gallery.poisson2d(20)
+    b = rng.standard_normal(a.shape[0])
+    kept = declive.Solver(a, method="cg", devices=devices)
+    for _ in range(3):
+        for result in (declive.solve(a, b, method="cg", devices=devices), kept.solve(b)):
+            assert np.linalg.norm(b - a @ result.x) <= 1e-8 * np.linalg.norm(b)
+        declive.close_idle()

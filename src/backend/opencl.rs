@@ -353,10 +353,6 @@ impl<T: Real, A: Real> Backend for OpenClBackend<T, A> {
         Ok(self.recorder.stop())
     }
 
-    fn keep_open(&self) {
-        self.ctx.keep_open();
-    }
-
     fn compiled(&self) -> Duration {
         self.ctx.compiled()
     }

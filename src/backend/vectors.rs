@@ -214,9 +214,6 @@ pub trait Backend {
     /// A failing device.
     fn finish(&self, iterations: u64) -> Result<Split>;
 
-    /// Lets the next that opens the device find it open.
-    fn keep_open(&self) {}
-
     /// What compilers took so far.
     fn compiled(&self) -> Duration {
         Duration::ZERO

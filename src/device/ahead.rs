@@ -1,18 +1,16 @@
 //! A device that is opened before anybody needs it, while the host reads.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use opencl3::context::Context as ClContext;
 use opencl3::device::Device;
 
 use super::context::id_of;
-use super::{Choice, Info, Pick, select};
+use super::idle::idle;
+use super::{Choice, Pick, select};
 use crate::timeline::stages::{stage, stage_in};
-
-/// Contexts that wait for somebody who opens their device. Locked as long as one is made, so that nobody makes another one meanwhile.
-static READY: Mutex<Vec<(usize, Arc<ClContext>)>> = Mutex::new(Vec::new());
 
 /// How far a driver is started before it is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +24,7 @@ pub enum Ahead {
 /// The name of the thread, and so of its stages.
 const DRIVER: &str = "driver";
 
-/// What [`open_ahead`] has begun. When it is dropped, what nobody took is closed again.
+/// What [`open_ahead`] has begun. What nobody has taken when it is dropped stays open until [`close_idle`](super::close_idle).
 #[derive(Debug)]
 pub struct OpeningAhead {
     thread: Option<JoinHandle<()>>,
@@ -44,7 +42,7 @@ pub struct OpeningAhead {
 /// // the matrix is assembled, and a solver made
 /// drop(opening);
 /// ```
-#[must_use = "what is dropped is closed"]
+#[must_use = "who drops it waits for the driver"]
 pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
     let is_unwanted = Arc::new(AtomicBool::new(false));
     let needs_none = matches!(choice, Choice::List(picks) if picks.iter().all(|pick| *pick == Pick::Host));
@@ -54,7 +52,7 @@ pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
     }
     let listing = stage_in(DRIVER, "list");
     let open = move || {
-        let mut ready = ready();
+        let mut idle = idle();
         let Ok(selection) = select(&choice, f64) else { return };
         let took = listing.end();
         log::debug!("devices listed ahead, {took:?}");
@@ -65,14 +63,14 @@ pub fn open_ahead(choice: &Choice, f64: bool, ahead: Ahead) -> OpeningAhead {
         // of several, auto may take no more than one
         let count = if choice == Choice::Auto { 1 } else { selection.ranks.len() };
         for device in selection.ranks.iter().take(count).flatten() {
-            if !ready.iter().any(|(id, _)| *id == device.id)
+            if !idle.has(device)
                 && let Ok(context) = ClContext::from_device(&Device::new(id_of(device)))
             {
-                ready.push((device.id, Arc::new(context)));
+                idle.keep(device, Arc::new(context));
             }
         }
         let took = opening.end();
-        log::debug!("{} opened ahead, {took:?}", ready.len());
+        log::debug!("opened ahead, {took:?}");
     };
     // without a thread, all is opened when it is needed
     OpeningAhead { thread: Builder::new().name(DRIVER.into()).spawn(open).ok(), is_unwanted }
@@ -84,53 +82,28 @@ impl Drop for OpeningAhead {
         // drivers are not made to be left while they start
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-            ready().clear();
         }
     }
-}
-
-fn ready() -> MutexGuard<'static, Vec<(usize, Arc<ClContext>)>> {
-    READY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Contexts that stay open between one solver and the next on the same devices, until this is dropped.
-pub(crate) struct KeptOpen;
-
-/// Lets the next that opens the device have its context.
-pub(super) fn keep(device: &Info, context: Arc<ClContext>) {
-    ready().push((device.id, context));
-}
-
-impl Drop for KeptOpen {
-    fn drop(&mut self) {
-        ready().clear();
-    }
-}
-
-/// The context of this device that was made ahead, if one was; waits for one that is being made.
-pub(super) fn take(device: &Info) -> Option<Arc<ClContext>> {
-    let mut ready = ready();
-    let at = ready.iter().position(|(id, _)| *id == device.id)?;
-    Some(ready.swap_remove(at).1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Context, list};
+    use crate::device::{Context, close_idle, list};
 
     #[test]
-    fn what_is_opened_ahead_is_taken_once() {
+    fn what_is_opened_ahead_is_taken() {
         let device = list().devices.remove(0);
+        close_idle();
         let opening = open_ahead(&Choice::List(vec![Pick::Index(device.index); 2]), false, Ahead::Opened);
         let all: Vec<Context> = (0..3).map(|_| Context::open(&device).unwrap()).collect();
         all.iter().for_each(|ctx| ctx.finish().unwrap());
         drop(opening);
-        assert!(take(&device).is_none());
+        assert!(!idle().has(&device));
         // nothing of these
         for (choice, ahead) in [(Choice::Auto, Ahead::Listed), (Choice::List(vec![Pick::Host]), Ahead::Opened)] {
-            let _opening = open_ahead(&choice, false, ahead);
-            assert!(take(&device).is_none());
+            drop(open_ahead(&choice, false, ahead));
+            assert!(!idle().has(&device));
         }
         drop(open_ahead(&Choice::List(vec![Pick::Index(1 << 20)]), false, Ahead::Opened));
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program;
 use opencl3::types::{cl_device_id, cl_event};
 
-use super::ahead;
 use super::faults::{Call, Doing, Faults};
+use super::idle::idle;
 use super::programs::{self, Programs};
 use super::shared::SharedContext;
 use super::staging::Staging;
@@ -55,6 +55,10 @@ pub(crate) struct Context {
     /// Above so many bytes, arrays of a matrix are cut into segments: the device's largest buffer, if nobody lowers it.
     pub(crate) max_band_bytes: u64,
     pub(super) context: Arc<ClContext>,
+    /// Whether it is of this device alone.
+    is_own: bool,
+    /// Whether a call of OpenCL has failed: the driver may have given the context up.
+    has_failed: AtomicBool,
     /// Whether large transfers go through pinned memory: to other memory than the host's, that is.
     pub(super) stages: bool,
     /// That memory.
@@ -122,13 +126,14 @@ pub(crate) struct Kernel {
 }
 
 impl Context {
-    /// Opens `device` in a context of its own.
+    /// Opens `device` in a context of its own: one that is idle, if there is one.
     ///
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a context or a queue.
     pub(crate) fn open(device: &Info) -> Result<Self> {
         let new = || ClContext::from_device(&Device::new(id_of(device))).map(Arc::new);
-        Self::open_by(device, || ahead::take(device).map_or_else(new, Ok))
+        let take = || idle().take(device);
+        Self::open_by(device, true, || take().map_or_else(new, Ok))
     }
 
     /// Opens `device` in the context that it shares with others.
@@ -136,10 +141,10 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a queue.
     pub(crate) fn open_in(device: &Info, shared: &SharedContext) -> Result<Self> {
-        Self::open_by(device, || Ok(Arc::clone(&shared.context)))
+        Self::open_by(device, false, || Ok(Arc::clone(&shared.context)))
     }
 
-    fn open_by(device: &Info, context: impl FnOnce() -> ClResult<Arc<ClContext>>) -> Result<Self> {
+    fn open_by(device: &Info, is_own: bool, context: impl FnOnce() -> ClResult<Arc<ClContext>>) -> Result<Self> {
         let faults = Faults::of_device(device.index)?;
         let fail = |call| opening(device, call);
         faults.as_ref().map_or(Ok(()), |faults| faults.check(Call::Open)).map_err(fail("clCreateContext"))?;
@@ -154,11 +159,13 @@ impl Context {
         let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
         let (stages, staging) = (device.kind != Kind::Cpu, Mutex::default());
-        let (timings, compiling, iteration) = Default::default();
+        let (timings, compiling, iteration, has_failed) = Default::default();
         Ok(Self {
             info,
             max_band_bytes,
             context,
+            is_own,
+            has_failed,
             stages,
             staging,
             untimed,
@@ -176,12 +183,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a queue.
     pub(crate) fn beside(&self) -> Result<Self> {
-        Self::open_by(&self.info, || Ok(Arc::clone(&self.context)))
-    }
-
-    /// Lets the next that opens the device have its context: drivers take some tenths of a second to make one.
-    pub(crate) fn keep_open(&self) {
-        ahead::keep(&self.info, Arc::clone(&self.context));
+        Self::open_by(&self.info, self.is_own, || Ok(Arc::clone(&self.context)))
     }
 
     /// The device.
@@ -216,7 +218,10 @@ impl Context {
 
     /// An error of this device in `call` of OpenCL.
     pub(crate) fn error(&self, doing: Doing, call: &'static str) -> impl FnOnce(ClError) -> Error {
-        move |e| opencl_error(&self.info, doing, self.iteration.load(Ordering::Relaxed), call, e)
+        move |e| {
+            self.has_failed.store(true, Ordering::Relaxed);
+            opencl_error(&self.info, doing, self.iteration.load(Ordering::Relaxed), call, e)
+        }
     }
 
     /// Fails if that was asked for, as the driver would.
@@ -502,6 +507,15 @@ impl Context {
         // SAFETY: there is no wait list.
         unsafe { self.queue(Queue::Compute).enqueue_marker_with_wait_list(&[]) }
             .map_err(self.error(Doing(Call::Wait, COMMANDS), "clEnqueueMarkerWithWaitList"))
+    }
+}
+
+impl Drop for Context {
+    /// The last that has the context leaves it to who opens the device next.
+    fn drop(&mut self) {
+        if self.is_own && !self.has_failed.load(Ordering::Relaxed) && Arc::strong_count(&self.context) == 1 {
+            idle().keep(&self.info, Arc::clone(&self.context));
+        }
     }
 }
 

@@ -59,9 +59,6 @@ pub(crate) trait Rank: Send {
     /// How the rows are stored.
     fn stored(&self) -> Stored;
 
-    /// Lets the next that opens the device find it open.
-    fn keep_open(&self) {}
-
     /// Solves for this rank's part of the right-hand side, from and to its part of the iterate.
     fn run(&mut self, links: Links, stretch: Stretch<'_>, monitor: Monitor<'_>) -> Result<Ended>;
 
@@ -591,10 +588,6 @@ where
         *scaling = None; // its memory is that of the next
         *scaling = system.scaling.map(|scaling| scaling.share(backend, rows.clone())).transpose()?;
         Ok(true)
-    }
-
-    fn keep_open(&self) {
-        self.backend.keep_open();
     }
 
     fn stored(&self) -> Stored {

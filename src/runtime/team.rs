@@ -22,7 +22,7 @@ use super::whole::Whole;
 use crate::backend::text::MATRIX;
 use crate::comm::among::Group;
 use crate::comm::{Board, Failed, Failure, Links, in_threads};
-use crate::device::{Choice, Info, KeptOpen, Kind, Rejected, SharedContext};
+use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::kernels::MAX_COLUMNS;
 use crate::matrix::Csr;
@@ -385,16 +385,9 @@ impl<'a> Ranks<'a> {
         Some(balance)
     }
 
-    /// Frees the devices.
+    /// Frees what ranks have on their devices.
     pub(crate) fn close(&mut self) {
         self.ranks.clear();
-    }
-
-    /// Frees what ranks have on their devices, which others find open as long as they have what this gives.
-    pub(crate) fn close_for_others(&mut self) -> KeptOpen {
-        self.ranks.iter().for_each(|rank| rank.keep_open());
-        self.ranks.clear();
-        KeptOpen
     }
 
     /// Runs all ranks to their end, for the right-hand side `b`, from and to a position.

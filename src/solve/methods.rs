@@ -219,7 +219,7 @@ impl Solver {
         }
         let mut left_out = std::mem::take(&mut self.ranks.left_out);
         let placement = self.ranks.placement.clone();
-        let _kept_open = self.ranks.close_for_others(); // what is on the devices now would be in the way
+        self.ranks.close(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
         if to.precond == Precond::Amg {
             self.whole.given = Some(Arc::new(self.whole.levels(&rows)?));

@@ -54,7 +54,7 @@ impl Solver {
         }
         if !taken.unwrap_or(false) {
             // an error comes again, if it is not of a device that others stand in for
-            let _kept_open = self.ranks.close_for_others();
+            self.ranks.close();
             (self.factorised, self.obstacle) = (None, None); // of the former values
             let given =
                 self.whole.given.as_ref().filter(|_| self.asked.has_given).and_then(|given| given.preconditioner());

@@ -112,6 +112,25 @@ fn files_in_any_form_and_equal_bits() {
     run(&place, 1, "solve few.mtx --devices host").ends(0);
 }
 
+/// Which tell of the ranks of the first process, the page of all processes, too.
+#[test]
+fn a_page_and_a_trace() {
+    let place = Place::new();
+    let args = "solve --generate poisson2d:30 --method cg --devices host --report p.html --trace t.json --json";
+    let report = run(&place, 3, args).ends(0).json();
+    assert_eq!([&report["report"], &report["trace"]], ["p.html", "t.json"]);
+    let page = place.read("p.html");
+    let processes = report["processes"].as_array().unwrap();
+    assert!(page.contains("Processes") && page.contains(processes[2]["host"].as_str().unwrap()), "{page}");
+    let trace: serde_json::Value = serde_json::from_str(&place.read("t.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let count = |key: &str, is: &str| events.iter().filter(|event| event[key] == is).count();
+    assert_eq!(count("name", "process_name"), 2, "the command and one rank");
+    let iterations = report["iterations"].as_u64().unwrap() as usize;
+    assert!(count("name", "sum over ranks") >= iterations, "{iterations} iterations");
+    assert_eq!(count("name", "right-hand side 1"), 1);
+}
+
 #[test]
 fn what_is_wrong_is_said_once() {
     let place = Place::new();
@@ -121,7 +140,8 @@ fn what_is_wrong_is_said_once() {
         ("solve bad.mtx", "bad.mtx:4:5"),
         ("solve nothing.mtx", "nothing.mtx"),
         ("solve skew.mtx --method cg", "not symmetric"),
-        ("solve --generate poisson2d:9 --report c", "--report"),
+        ("solve --generate poisson2d:9 --condition", "--condition"),
+        ("solve --generate poisson2d:9 --report nowhere/c", "nowhere/c"),
         ("solve --generate poisson2d:9 --resume nothing.ckpt", "nothing.ckpt"),
         ("solve --generate poisson2d:9 --checkpoint nowhere/c", "nowhere/c"),
         ("solve --generate poisson2d:9 --precond transversal --method idr", "transversal"),

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::comm::live::relaying::{Crew, Member, Relaying};
 use crate::comm::{Message, NewMemory};
 use crate::device::Grid;
 use crate::error::{Error, Result};
+use crate::kernels::live::IMPATIENCE;
 use crate::kernels::products::TOGETHER_BYTES;
 use crate::matrix::Complex64;
 use crate::matrix::equivalent::{is_real_form, real_form};
@@ -110,6 +112,23 @@ pub(super) fn torus([w, h]: [usize; 2]) -> Csr {
 pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As [`alone`], in kernels that soon give up.
+struct Impatient<'a>(#[expect(dead_code, reason = "held")] MutexGuard<'a, ()>);
+
+impl Impatient<'_> {
+    fn new() -> Self {
+        let alone = alone();
+        IMPATIENCE.store(32, Ordering::Relaxed);
+        Self(alone)
+    }
+}
+
+impl Drop for Impatient<'_> {
+    fn drop(&mut self) {
+        IMPATIENCE.store(1, Ordering::Relaxed);
+    }
 }
 
 /// How ranks iterate: in launches of several iterations, one by one, or each with the host's part in it.
@@ -329,7 +348,7 @@ fn same_bits<T: Real>(a: &Csr, ranks: usize, method: Method, format: Format, b: 
 /// Who waits in vain for a sum says so, and the run ends.
 #[test]
 fn a_rank_or_a_relay_that_does_not_come_is_missed() {
-    let _alone = alone();
+    let _alone = Impatient::new();
     let a = torus([12, 10]);
     let b = gallery::random_vector(a.n_rows() / 2, 7);
     for (by, comes, missed) in [(By::One, false, "the other one"), (By::Unheard, true, "the relay")] {
@@ -343,7 +362,7 @@ fn a_rank_or_a_relay_that_does_not_come_is_missed() {
 /// Nothing has changed then: the host goes on, one iteration after the other.
 #[test]
 fn a_launch_to_which_a_rank_does_not_come_is_refused() {
-    let _alone = alone();
+    let _alone = Impatient::new();
     let a = torus([17, 40]);
     let half_b = gallery::random_vector(a.n_rows() / 2, 7);
     let b = [&half_b[..], &half_b].concat();

@@ -172,7 +172,7 @@ fn system(n: usize, is_complex: bool) -> (Arc<Csr>, Vec<f64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Fused or not, on the host, on a device in both shapes and by any number of groups, and among several ranks.
     #[test]

@@ -15,7 +15,8 @@ use declive::{Error, Outcome};
 use self::checkpoint::Saver;
 use self::vectors::Vectors;
 use super::plan::Plan;
-use super::results;
+use super::recorder::Recorder;
+use super::{results, write_pages};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::input::{Input, Source};
@@ -50,6 +51,7 @@ pub(super) fn run(
 
 fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<Exit, Failure> {
     let is_first = processes.process() == 0;
+    let mut recorder = Recorder::new(start);
     let cancel = interrupt::cancel_then_kill();
     let screen = Screen::new(plan.quiet || !is_first);
     let (rows, duplicates) = {
@@ -68,6 +70,7 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         let _shown = screen.working("preparing the devices");
         SharedSolver::of_cut(Arc::clone(processes), cut, &plan.setup).map_err(|error| about(plan, error))?
     };
+    recorder.set_up(read, solver.solver());
     let saver = Saver::new(plan, (&**processes, &starts), identity, solver.solver().method());
     let every = saver.as_ref().map(Saver::every).or(plan.checkpoint_every);
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -77,13 +80,14 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         let progress = |progress: &Progress| bar.update(progress);
         let take = |at: &Checkpoint<'_>| saver.iter().for_each(|saver| saver.try_to_save(&outcomes, Some(at)));
         let from = from.get(k);
-        let mut control = Control::default().with_cancel(cancel).with_done(from.map_or(0, |from| from.iterations));
+        let done = from.map_or(0, |from| from.iterations);
+        let mut control = Control::default().with_cancel(cancel).with_timeline(plan.records()).with_done(done);
         if is_first {
             control = control.with_progress(&progress);
         }
         control.checkpoint = every.map(|every| Checkpoints::new(every, &take));
         let x0 = from.map(|from| &*from.x).or_else(|| vectors.x0(k));
-        let outcome = solver.solve(b, x0, &plan.stop, control)?;
+        let outcome = recorder.solve(k, || solver.solve(b, x0, &plan.stop, control))?;
         outcomes.push(outcome);
         saver.as_ref().map_or(Ok(()), |saver| saver.save_if_due(&outcomes))?;
     }
@@ -98,7 +102,7 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
     let name = |target: &Option<Target>, written: &Result<(), Failure>| {
         target.as_ref().filter(|_| written.is_ok()).map(Target::name)
     };
-    let report = Report::new(Facts {
+    let mut report = Report::new(Facts {
         source: plan.source.to_string(),
         duplicates,
         rhs: RhsFacts { source: vectors.source.clone(), default: vectors.is_default, columns: outcomes.len() },
@@ -124,8 +128,14 @@ fn solve(plan: &Plan, processes: &Arc<dyn Processes>, start: Instant) -> Result<
         began: start,
         total: start.elapsed(),
     });
+    let (page, trace) = if plan.records() {
+        write_pages(plan, &report, &recorder.finish(solver.solver(), &outcomes))
+    } else {
+        (Ok(()), Ok(()))
+    };
+    (report.files.report, report.files.trace) = (name(&plan.page, &page), name(&plan.trace, &trace));
     plan.report.publish(&report)?;
-    written.and(history).and(saved)?;
+    written.and(history).and(saved).and(page).and(trace)?;
     Ok(if report.converged() { Exit::Success } else { Exit::NotConverged })
 }
 
@@ -149,8 +159,6 @@ fn write_solution(
 /// What only one process can do.
 fn check(plan: &Plan) -> Result<(), Failure> {
     let options = [
-        ("--report", plan.page.is_some()),
-        ("--trace", plan.trace.is_some()),
         ("--condition", plan.condition),
         (
             "--coordinates, --near-null and --block-size",

@@ -62,9 +62,7 @@ pub(super) fn made(device: &Info, system: &System<'_>, limits: Limits) -> Result
     let rows = Rows::new(&ctx, n.min(PIECE), growth)?;
     let mut maker = Maker { ctx: &ctx, kernels: vec![kernels], matrix, rows, growth };
     let firsts = (0..n).step_by(PIECE);
-    let pieces = firsts.map(|first| maker.piece(system, limits, first..n.min(first + PIECE))).collect::<Result<_>>();
-    ctx.keep_open(); // for the rank to come
-    pieces.map(Some)
+    firsts.map(|first| maker.piece(system, limits, first..n.min(first + PIECE))).collect::<Result<_>>().map(Some)
 }
 
 impl Maker<'_> {

@@ -1,6 +1,7 @@
 //! What was solved, how, and on what.
 
 use declive::device::together;
+use declive::distributed::ProcessInfo;
 use declive::solve::DeviceSet;
 use declive::tune::DeviceFacts;
 use maud::{Markup, html};
@@ -87,7 +88,27 @@ pub(super) fn system(report: &Report) -> Markup {
     }
 }
 
-/// The ranks and their shares, their drivers, and what does not take part.
+/// All processes, if there are several, whose first one's ranks the rest of the page is about.
+fn processes(all: &[ProcessInfo]) -> Markup {
+    let names: Vec<String> = all.iter().map(|one| one.process.to_string()).collect();
+    let numbers = |of: fn(&ProcessInfo) -> usize| all.iter().map(|one| count(of(one))).collect();
+    let peak = |one: &ProcessInfo| one.peak_bytes.map_or_else(String::new, bytes);
+    html! {
+        @if !all.is_empty() {
+            (table("Processes", "process", &names, &[
+                Column::new("rows", numbers(|one| one.rows)),
+                Column::new("entries", numbers(|one| one.nnz)),
+                Column::new("halo, elements", numbers(|one| one.halo)),
+                Column::new("peak memory", all.iter().map(peak).collect()),
+                Column::new("host", all.iter().map(|one| one.host.clone()).collect()),
+                Column::new("devices", all.iter().map(|one| one.devices.join(" + ")).collect()),
+            ]))
+            p.small { "Ranks, kernels and times of this page are those of process 0." }
+        }
+    }
+}
+
+/// The processes, the ranks and their shares, their drivers, and what does not take part.
 pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Markup {
     let ranks = &report.ranks;
     let rows: Vec<String> = ranks.iter().enumerate().map(|(k, rank)| format!("{k}: {}", rank.label())).collect();
@@ -95,6 +116,7 @@ pub(super) fn devices(report: &Report, drivers: &[Option<DeviceFacts>]) -> Marku
     let heads: Vec<String> = known.iter().map(|(_, ranks)| ranks_in_words(ranks)).collect();
     let fact = |of: &dyn Fn(&DeviceFacts) -> String| known.iter().map(|(driver, _)| of(driver)).collect::<Vec<_>>();
     html! {
+        (processes(&report.processes))
         (table("Ranks", "rank", &rows, &[
             Column::new("rows", ranks.iter().map(|r| count(r.info.rows)).collect()),
             Column::new("of\u{a0}all", ranks.iter().map(|r| fine_percent(r.row_share)).collect()),
