@@ -57,8 +57,8 @@ pub(crate) struct Context {
     pub(super) context: Arc<ClContext>,
     /// Whether it is of this device alone.
     is_own: bool,
-    /// Whether a call of OpenCL has failed: the driver may have given the context up.
-    has_failed: AtomicBool,
+    /// Whether a call of OpenCL has failed in it: the driver may have given it up.
+    has_failed: Arc<AtomicBool>,
     /// Whether large transfers go through pinned memory: to other memory than the host's, that is.
     pub(super) stages: bool,
     /// That memory.
@@ -133,7 +133,7 @@ impl Context {
     pub(crate) fn open(device: &Info) -> Result<Self> {
         let new = || ClContext::from_device(&Device::new(id_of(device))).map(Arc::new);
         let take = || idle().take(device);
-        Self::open_by(device, true, || take().map_or_else(new, Ok))
+        Self::open_by(device, true, Arc::default(), || take().map_or_else(new, Ok))
     }
 
     /// Opens `device` in the context that it shares with others.
@@ -141,10 +141,15 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a queue.
     pub(crate) fn open_in(device: &Info, shared: &SharedContext) -> Result<Self> {
-        Self::open_by(device, false, || Ok(Arc::clone(&shared.context)))
+        Self::open_by(device, false, Arc::default(), || Ok(Arc::clone(&shared.context)))
     }
 
-    fn open_by(device: &Info, is_own: bool, context: impl FnOnce() -> ClResult<Arc<ClContext>>) -> Result<Self> {
+    fn open_by(
+        device: &Info,
+        is_own: bool,
+        has_failed: Arc<AtomicBool>,
+        context: impl FnOnce() -> ClResult<Arc<ClContext>>,
+    ) -> Result<Self> {
         let faults = Faults::of_device(device.index)?;
         let fail = |call| opening(device, call);
         faults.as_ref().map_or(Ok(()), |faults| faults.check(Call::Open)).map_err(fail("clCreateContext"))?;
@@ -159,7 +164,7 @@ impl Context {
         let (untimed, timed, transfer) = (untimed?, timed?, transfer?);
         let (info, max_band_bytes) = (device.clone(), device.max_buffer_bytes);
         let (stages, staging) = (device.kind != Kind::Cpu, Mutex::default());
-        let (timings, compiling, iteration, has_failed) = Default::default();
+        let (timings, compiling, iteration) = Default::default();
         Ok(Self {
             info,
             max_band_bytes,
@@ -183,7 +188,7 @@ impl Context {
     /// # Errors
     /// [`Error::OpenCl`] if the driver refuses a queue.
     pub(crate) fn beside(&self) -> Result<Self> {
-        Self::open_by(&self.info, self.is_own, || Ok(Arc::clone(&self.context)))
+        Self::open_by(&self.info, self.is_own, Arc::clone(&self.has_failed), || Ok(Arc::clone(&self.context)))
     }
 
     /// The device.

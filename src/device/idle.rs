@@ -70,8 +70,10 @@ mod tests {
         assert_eq!(of(&again), kept);
         again.finish().unwrap();
         // a device that has failed is opened anew
+        let beside = again.beside().unwrap();
         let _ = again.error(Doing(Call::Wait, "it"), "clFinish")(ClError(CL_OUT_OF_RESOURCES));
         drop(again);
+        drop(beside);
         assert!(!idle().has(&device));
         drop(Context::open(&device).unwrap());
         assert!(idle().has(&device));
