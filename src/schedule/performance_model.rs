@@ -234,6 +234,8 @@ impl<'a> PerformanceModel<'a> {
         let all_remembered = speeds.iter().all(|(_, is_remembered)| *is_remembered);
         let speeds: Vec<Speed> = speeds.into_iter().map(|(speed, _)| speed).collect();
         let (shares, kernels) = placement::shared(self.work, &speeds);
+        let meets = !is_alone && self.may_meet(devices);
+        let kernels = if meets { kernels.min(placement::in_proportion(self.work, &speeds)) } else { kernels };
         let source = match (one_kind, all_remembered) {
             (true, _) => ShareSource::Even,
             (false, true) => ShareSource::Remembered,
@@ -247,7 +249,7 @@ impl<'a> PerformanceModel<'a> {
         let with_halo = |by| placement::seconds(kernels, self.halo(devices.len()), by);
         let seconds = match latency {
             _ if is_alone => placement::seconds(kernels, 0.0, Synchronization::Alone),
-            Some(latency) if self.may_meet(devices) => with_halo(Synchronization::Live(latency)),
+            Some(latency) if meets => with_halo(Synchronization::Live(latency)),
             Some(latency) => with_halo(Synchronization::Host(latency)),
             None => f64::NAN,
         };

@@ -139,6 +139,12 @@ pub(crate) fn shared(work: f64, speeds: &[Speed]) -> (Vec<f64>, f64) {
     (shares, slowest)
 }
 
+/// What devices would take together for `work` if each took for its part of what it takes for all in proportion: what a launch takes besides, and
+/// barriers among the groups of a small system, is in the latency of kernels that meet.
+pub(crate) fn in_proportion(work: f64, speeds: &[Speed]) -> f64 {
+    speeds.iter().map(|speed| speed.seconds(work).max(LEAST_SECONDS).recip()).sum::<f64>().recip()
+}
+
 /// Speeds of the same kind of device differ by more than that for a reason, and not as measurements do.
 const DIFFERENT: f64 = 0.1;
 
@@ -253,6 +259,25 @@ mod tests {
             // the better of both, or nearly
             assert!(low.min(alone) > 0.95 * if two < one { low } else { alone }, "{alone}: {one}, {two}");
         }
+    }
+
+    /// Two H200: µs of one on all rows, on half of them alone, elements of the halo, and what two took.
+    #[test]
+    fn kernels_that_meet_take_their_part() {
+        for (alone, half, halo, two) in [
+            (20.8, 13.3, 10_000.0, 26.3),
+            (27.3, 17.6, 12_100.0, 28.7),
+            (36.2, 22.4, 14_400.0, 32.1),
+            (67.0, 28.7, 22_500.0, 52.4),
+        ] {
+            let speed = Speed { measured: [(0.0, 8e-6), (50.0, half * 1e-6), (100.0, alone * 1e-6)] };
+            let speeds = [speed, speed];
+            let kernels = shared(100.0, &speeds).1.min(in_proportion(100.0, &speeds));
+            let predicted = 1e6 * seconds(kernels, halo, Synchronization::Live(19.5e-6));
+            assert!((predicted - two).abs() < 0.12 * two, "{predicted} in place of {two}");
+            assert_eq!(predicted < alone, two < alone, "{alone}: {predicted}");
+        }
+        assert_eq!(in_proportion(60.0, &[Speed::proportional(60.0, 3.0), Speed::proportional(60.0, 1.5)]), 1.0);
     }
 
     #[test]
