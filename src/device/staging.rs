@@ -5,6 +5,7 @@
 use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use opencl3::event::Event;
 use opencl3::types::CL_NON_BLOCKING;
@@ -29,6 +30,10 @@ struct UnderWay<'c> {
     staging: MutexGuard<'c, Option<Staging>>,
     events: [Option<Event>; 2],
     next: usize,
+    /// When the first piece was begun, bytes so far, and how long threads took to make them.
+    began: Instant,
+    bytes: usize,
+    making: Duration,
 }
 
 impl<'c> UnderWay<'c> {
@@ -45,7 +50,20 @@ impl<'c> UnderWay<'c> {
             };
             *staging = Some(Staging { halves: [half()?, half()?] });
         }
-        Some(Self { ctx, staging, events: [None, None], next: 0 })
+        let (began, bytes, making) = (Instant::now(), 0, Duration::ZERO);
+        Some(Self { ctx, staging, events: [None, None], next: 0, began, bytes, making })
+    }
+
+    /// Waits for all pieces that are written.
+    fn finish(&mut self, what: &'static str) -> Result<()> {
+        (0..2).try_for_each(|half| self.wait(half, what))?;
+        let (took, gigabytes) = (self.began.elapsed(), 1e-9 * self.bytes as f64);
+        let rate = gigabytes / took.as_secs_f64().max(1e-9);
+        log::debug!(
+            "{what}: {gigabytes:.3} GB to the device at {rate:.1} GB/s, in {took:.1?}; made in {:.1?}",
+            self.making
+        );
+        Ok(())
     }
 
     /// Waits for what reads or writes a piece.
@@ -64,8 +82,10 @@ impl<'c> UnderWay<'c> {
     fn write<T: Plain>(&mut self, to: &DeviceVec<T>, at: Range<usize>, fill: impl FnOnce(&mut [T])) -> Result<()> {
         let (ctx, half, what) = (self.ctx, self.next, to.what);
         self.wait(half, what)?;
+        let making = Instant::now();
         let piece = self.piece(half, at.len());
         fill(piece);
+        let made = making.elapsed();
         let offset = at.start * size_of::<T>();
         // SAFETY: the caller has checked the range. The piece stays where it is, and is left alone until the event that is kept here has come.
         let event = ctx.call(Doing(Call::Write, what), "clEnqueueWriteBuffer", || unsafe {
@@ -74,6 +94,7 @@ impl<'c> UnderWay<'c> {
         ctx.flush(Queue::Compute)?;
         self.events[half] = Some(event);
         self.next = 1 - half;
+        (self.making, self.bytes) = (self.making + made, self.bytes + at.len() * size_of::<T>());
         Ok(())
     }
 
@@ -178,8 +199,7 @@ impl<'c, T: Plain, V: Borrow<DeviceVec<T>>> Filling<'c, T, V> {
         let vec = self.vec.borrow();
         assert_eq!(self.done, vec.len, "elements of an array");
         if let Some(mut under_way) = self.under_way.take() {
-            let waited = (0..2).try_for_each(|half| under_way.wait(half, vec.what));
-            waited.map_err(|e| vec.first_use(self.ctx, e))?;
+            under_way.finish(vec.what).map_err(|e| vec.first_use(self.ctx, e))?;
         }
         Ok(self.vec)
     }
@@ -221,7 +241,7 @@ impl<T: Plain> DeviceVec<T> {
             let part = &data[at.start - offset..at.end - offset];
             under_way.write(self, at, |piece| copy(part, piece))?;
         }
-        (0..2).try_for_each(|half| under_way.wait(half, self.what))?;
+        under_way.finish(self.what)?;
         Ok(true)
     }
 

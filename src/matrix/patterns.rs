@@ -52,9 +52,12 @@ impl Patterns {
         let pieces: Option<Vec<(Vec<usize>, Vec<u16>)>> = begins
             .into_par_iter()
             .map(|begin| {
-                let mut known = Known::default();
-                let of_row = (begin..n.min(begin + PIECE)).map(|row| known.number(&rows, row, most)).collect();
-                Some((known.firsts, Option::<Vec<u16>>::from_iter::<Vec<Option<u16>>>(of_row)?))
+                let (mut known, end) = (Known::default(), n.min(begin + PIECE));
+                let mut of_row = Vec::with_capacity(end - begin);
+                for row in begin..end {
+                    of_row.push(known.number(&rows, row, most)?);
+                }
+                Some((known.firsts, of_row))
             })
             .collect();
         let mut known = Known::default();

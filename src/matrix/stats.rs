@@ -99,7 +99,8 @@ pub struct Diagonal {
 }
 
 impl Stats {
-    /// Looks at every entry, rows in parallel: once where the matrix is symmetric to the bit. O(nnz log(longest row)).
+    /// Looks at every entry, rows in parallel: once where the matrix is symmetric to the bit, which a sum of 64-bit hashes tells, so that no entry
+    /// waits for the one across the diagonal. O(nnz); of other matrices O(nnz log(longest row)).
     #[must_use]
     pub fn of(a: &Csr) -> Self {
         if let Some(rows) = a.patterns().and_then(|patterns| Rows::of_patterns(a, patterns)) {
@@ -109,8 +110,8 @@ impl Stats {
         Self::with(a, &rows, Symmetry::of_whole(a, &rows))
     }
 
-    /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near
-    /// the diagonal, the pairs across it are found several times faster.
+    /// The same, where `reordered` is the matrix with rows and columns in another order: in one that has entries near the diagonal, pairs that
+    /// differ by rounding are found several times faster.
     pub(crate) fn of_reordered(a: &Csr, reordered: &Csr) -> Self {
         let across = Rows::of_whole(reordered, true);
         let symmetry = Symmetry::of_whole(reordered, &across);
@@ -162,45 +163,42 @@ struct Rows {
     bandwidth: usize,
     largest: f64,
     diagonal: Diagonal,
-    /// If each entry above the diagonal has an equal one across it: how many more there are above than below. So if all rows have, and
-    /// that is 0 of them together, for every stored (i, j) there is a stored (j, i) of the same value.
-    more_above: Option<i64>,
+    /// What entries above the diagonal add up to, less what those below do as if they stood above, modulo 2⁶⁴: of all rows together 0, if for every
+    /// stored (i, j) there is a stored (j, i) of the same value. None if that is known not to be so.
+    above: Option<u64>,
 }
 
 impl Rows {
     fn none() -> Self {
         let diagonal = Diagonal { missing_or_zero: None, negative: None, uneven: None };
-        Self { min: usize::MAX, max: 0, empty: 0, bandwidth: 0, largest: 0.0, diagonal, more_above: Some(0) }
+        Self { min: usize::MAX, max: 0, empty: 0, bandwidth: 0, largest: 0.0, diagonal, above: Some(0) }
     }
 
-    /// All rows of a matrix, and if `looks_across`, the entries on the other side of the diagonal, too, as long as they are equal.
-    fn of_whole(a: &Csr, looks_across: bool) -> Self {
-        let (n, looks_across) = (a.n_rows(), looks_across && a.n_rows() == a.n_cols());
-        let chunk = |k: usize| Self::of(a, k * CHUNK..n.min((k + 1) * CHUNK), looks_across);
+    /// All rows of a matrix, and if `compares`, whether what is above the diagonal is also below.
+    fn of_whole(a: &Csr, compares: bool) -> Self {
+        let (n, compares) = (a.n_rows(), compares && a.n_rows() == a.n_cols());
+        let chunk = |k: usize| Self::of(a, k * CHUNK..n.min((k + 1) * CHUNK), compares);
         (0..n.div_ceil(CHUNK)).into_par_iter().map(chunk).reduce(Self::none, Self::and)
     }
 
-    fn of(a: &Csr, rows: Range<usize>, looks_across: bool) -> Self {
+    fn of(a: &Csr, rows: Range<usize>, compares: bool) -> Self {
         let mut all = Self::none();
-        all.more_above = looks_across.then_some(0);
+        let mut above = 0u64;
         let usual = a.get(0, 0).unwrap_or(0.0);
         for i in rows {
             let (cols, values) = a.row(i);
-            let mut diagonal = 0.0;
-            for (place, (&j, &v)) in cols.iter().zip(values).enumerate() {
-                let j = j as usize;
-                all.largest = all.largest.max(v.abs());
-                if j == i {
-                    diagonal = v;
-                } else if let Some(more_above) = &mut all.more_above {
-                    *more_above += if j > i { 1 } else { -1 };
-                    if j > i && across(a, i, j, cols.len() - 1 - place) != Some(v) {
-                        all.more_above = None;
-                    }
-                }
+            all.largest = values.iter().fold(all.largest, |largest, v| largest.max(v.abs()));
+            let from = cols.partition_point(|&j| (j as usize) < i);
+            let on_diagonal = cols.get(from).is_some_and(|&j| j as usize == i);
+            if compares {
+                let behind = from + usize::from(on_diagonal);
+                let below = cols[..from].iter().zip(&values[..from]).map(|(&j, &v)| hash(j, i as u32, v));
+                above = below.fold(above, u64::wrapping_sub);
+                let others = cols[behind..].iter().zip(&values[behind..]).map(|(&j, &v)| hash(i as u32, j, v));
+                above = others.fold(above, u64::wrapping_add);
             }
             if i < a.n_cols() {
-                all.diagonal.look(i, diagonal, usual);
+                all.diagonal.look(i, if on_diagonal { values[from] } else { 0.0 }, usual);
             }
             // the columns rise: the farthest from the diagonal is the first or the last
             let reach = [cols.first(), cols.last()].into_iter().flatten().map(|&j| i.abs_diff(j as usize)).max();
@@ -209,7 +207,7 @@ impl Rows {
             all.max = all.max.max(cols.len());
             all.empty += usize::from(cols.is_empty());
         }
-        all
+        Self { above: compares.then_some(above), ..all }
     }
 
     /// All rows of a square matrix that is symmetric to the bit, from the few patterns that its rows are of; `None` of another matrix.
@@ -222,7 +220,7 @@ impl Rows {
         let chunk = |k: usize| {
             let mut all = Self::none();
             let rows = k * CHUNK..patterns.of_row.len().min((k + 1) * CHUNK);
-            let mut more_above = 0;
+            let mut more_above = 0i64;
             for i in rows {
                 let pattern = patterns.of_row[i];
                 more_above += mirrors.above(&patterns.of_row, i)?;
@@ -232,7 +230,7 @@ impl Rows {
                     all.diagonal.look(i, diagonal, usual);
                 }
             }
-            Some(Self { more_above: Some(more_above), ..all })
+            Some(Self { above: Some(more_above.cast_unsigned()), ..all })
         };
         let all = (0..patterns.of_row.len().div_ceil(CHUNK)).into_par_iter().map(chunk);
         let mut all = all.try_reduce(Self::none, |here, after| Some(here.and(after)))?;
@@ -242,7 +240,7 @@ impl Rows {
             all.bandwidth = all.bandwidth.max(low.unsigned_abs().max(high.unsigned_abs()) as usize);
             all.largest = patterns.values(k).iter().fold(all.largest, |largest, v| largest.max(v.abs()));
         }
-        (all.more_above == Some(0)).then_some(all)
+        (all.above == Some(0)).then_some(all)
     }
 
     fn and(self, after: Self) -> Self {
@@ -257,7 +255,7 @@ impl Rows {
                 negative: self.diagonal.negative.or(after.diagonal.negative),
                 uneven: self.diagonal.uneven.or(after.diagonal.uneven),
             },
-            more_above: self.more_above.zip(after.more_above).map(|(here, there)| here + there),
+            above: self.above.zip(after.above).map(|(here, there)| here.wrapping_add(there)),
         }
     }
 }
@@ -322,10 +320,16 @@ impl Mirrors {
     }
 }
 
-/// The entry at (j, i). Where rows are alike, it is as far from the beginning of its row as (i, j) from the end of its own.
-fn across(a: &Csr, i: usize, j: usize, place: usize) -> Option<f64> {
-    let (cols, values) = a.row(j);
-    if cols.get(place).is_some_and(|&col| col as usize == i) { Some(values[place]) } else { a.get(j, i) }
+/// 64 bits that depend on all of an entry: those of its place times an odd constant, and of its value times another, mixed as in Steele, Lea and
+/// Flood's SplitMix (2014, doi 10.1145/2660193.2660195).
+#[inline]
+fn hash(i: u32, j: u32, v: f64) -> u64 {
+    let place = u64::from(i) << 32 | u64::from(j);
+    let value = (v + 0.0).to_bits(); // −0 is 0
+    let mut z = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value.wrapping_mul(0xd1b5_4a32_d192_ed03).rotate_left(32);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
 }
 
 /// Symmetry of some rows, adjacent ones, in order.
@@ -346,10 +350,16 @@ impl Symmetry {
         if n != a.n_cols() {
             return Self { structural: false, numerical: false, first: None };
         }
-        if rows.more_above == Some(0) {
+        if rows.above == Some(0) {
             return Self::whole();
         }
         let diagonal = a.diagonal();
+        // where the pattern is symmetric, it is enough to look for what is across the entries above the diagonal
+        let above = (0..n).into_par_iter().map(|i| Self::above(a, &diagonal, i));
+        let of_both = |(one, more): (Self, i64), (other, yet_more)| Some((one.and(other), more + yet_more));
+        if let Some((all, 0)) = above.try_reduce(|| (Self::whole(), 0), of_both) {
+            return all;
+        }
         (0..n).into_par_iter().map(|i| Self::of(a, &diagonal, i)).reduce(Self::whole, Self::and)
     }
 
@@ -358,14 +368,31 @@ impl Symmetry {
         let mut row = Self::whole();
         pairs_of_row(a, i, |pair, both| {
             row.structural &= both;
-            // mostly there is nothing to scale
-            let difference = (pair.upper - pair.lower).abs();
-            if difference > 0.0 && difference > TOLERANCE * pair.scale(diagonal) {
-                row.numerical = false;
-                row.first = row.first.or(Some(pair));
-            }
+            row.compare(pair, diagonal);
         });
         row
+    }
+
+    /// The same of what is above the diagonal, and how many more entries the row has there than below; `None` if one has none across it.
+    fn above(a: &Csr, diagonal: &[f64], i: usize) -> Option<(Self, i64)> {
+        let ((cols, values), mut row) = (a.row(i), Self::whole());
+        let from = cols.partition_point(|&j| (j as usize) < i);
+        let behind = cols.partition_point(|&j| (j as usize) <= i);
+        for (&j, &upper) in cols[behind..].iter().zip(&values[behind..]) {
+            let lower = a.get(j as usize, i)?;
+            row.compare(Pair { row: i, col: j as usize, upper, lower }, diagonal);
+        }
+        Some((row, (cols.len() - behind) as i64 - from as i64))
+    }
+
+    /// Takes note of a pair, of which those before are known.
+    fn compare(&mut self, pair: Pair<f64>, diagonal: &[f64]) {
+        // mostly there is nothing to scale
+        let difference = (pair.upper - pair.lower).abs();
+        if difference > 0.0 && difference > TOLERANCE * pair.scale(diagonal) {
+            self.numerical = false;
+            self.first = self.first.or(Some(pair));
+        }
     }
 
     fn and(self, after: Self) -> Self {
@@ -405,6 +432,40 @@ mod tests {
         assert!((s.row_mean - 2900.0 / 600.0).abs() < 1e-15);
         assert!(s.structurally_symmetric && s.numerically_symmetric && s.asymmetry.is_none());
         assert_eq!(s.diagonal, Diagonal { missing_or_zero: None, negative: None, uneven: None });
+    }
+
+    /// Whether the sums of all rows say so, of rows in this order.
+    fn is_symmetric_by_sums(a: &Csr) -> bool {
+        Rows::of_whole(a, true).above == Some(0)
+    }
+
+    #[test]
+    fn sums_tell_what_is_symmetric() {
+        for spec in ["random-spd:800,seed=4", "tetrahedra:5", "circuit:20", "poisson2d:30", "dense-rows:300"] {
+            let a = spec.parse::<gallery::Spec>().unwrap().build().unwrap();
+            assert!(is_symmetric_by_sums(&a), "{spec}");
+            let exchanged = |k: usize, with: &mut dyn FnMut(&mut f64)| {
+                let mut values = a.values().to_vec();
+                with(&mut values[k]);
+                a.with_values(values)
+            };
+            for i in (0..a.n_rows()).step_by(7) {
+                for k in a.row_ptr()[i]..a.row_ptr()[i + 1] {
+                    let is_diagonal = a.col_idx()[k] as usize == i;
+                    let next = exchanged(k, &mut |v| *v = v.next_up());
+                    assert_eq!(is_symmetric_by_sums(&next), is_diagonal, "{spec}: entry {k}");
+                    let negated = exchanged(k, &mut |v| *v = -*v);
+                    let is_zero = a.values()[k] == 0.0;
+                    assert_eq!(is_symmetric_by_sums(&negated), is_diagonal || is_zero, "{spec}: entry {k}");
+                }
+            }
+        }
+        // the same numbers, but not across from each other; of both signs; in one triangle
+        assert!(!is_symmetric_by_sums(&dense(&[&[1.0, 2.0, 3.0], &[3.0, 1.0, 2.0], &[2.0, 3.0, 1.0]])));
+        assert!(!is_symmetric_by_sums(&dense(&[&[1.0, 2.0], &[-2.0, 1.0]])));
+        assert!(!is_symmetric_by_sums(&dense(&[&[1.0, 2.0], &[NO, 1.0]])));
+        assert!(!is_symmetric_by_sums(&dense(&[&[1.0, 0.0], &[NO, 1.0]])));
+        assert!(is_symmetric_by_sums(&dense(&[&[1.0, 0.0], &[-0.0, 1.0]])));
     }
 
     #[test]

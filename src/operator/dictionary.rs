@@ -122,13 +122,16 @@ impl Dictionary {
     /// The longest run of rows whose columns are all below `n`, the number of rows.
     pub(super) fn interior(&self, n: usize) -> Range<usize> {
         let reach = self.reaches();
+        let reaches_out = |&(row, pattern): &(usize, &u16)| row as i64 + reach[*pattern as usize][1] >= n as i64;
+        // few, if rows are those of a grid
+        let others: Vec<usize> =
+            self.of_row.par_iter().enumerate().with_min_len(1 << 14).filter(reaches_out).map(|(row, _)| row).collect();
         let (mut longest, mut begin) = (0..0, 0);
-        for (row, &pattern) in self.of_row.iter().enumerate() {
-            if row as i64 + reach[pattern as usize][1] >= n as i64 {
-                begin = row + 1;
-            } else if row + 1 - begin > longest.len() {
-                longest = begin..row + 1;
+        for row in others.into_iter().chain([self.of_row.len()]) {
+            if row - begin > longest.len() {
+                longest = begin..row;
             }
+            begin = row + 1;
         }
         longest
     }
@@ -195,6 +198,18 @@ mod tests {
         assert_eq!(Dictionary::find(&other, true), None);
         let by_columns = Dictionary::find(&other, false).unwrap();
         assert!(is_same(&other, &by_columns) && by_columns.values.is_none());
+    }
+
+    #[test]
+    fn the_longest_run_of_inner_rows() {
+        // lines of 40 points at either end need others
+        let a = gallery::poisson2d([40, 100]).unwrap();
+        let of = |rows: Range<usize>| {
+            let others = [0..rows.start, rows.clone(), rows.end..a.n_rows()];
+            let part = split(&a, &others).remove(1);
+            Dictionary::by_columns(&part).unwrap().interior(part.n_owned())
+        };
+        assert_eq!([of(0..4000), of(0..2000), of(2000..4000), of(1000..3000)], [0..4000, 0..1960, 40..2000, 40..1960]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A block of rows laid out in a format, on the host: all but moved, so that formats can be compared by their bytes.
 
+use std::time::Instant;
+
 use rayon::prelude::*;
 
 use super::Format;
@@ -127,7 +129,12 @@ impl<'a, T: Real> Offer<'a, T> {
     /// slices.
     pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
         let trusted = |all: &[Self]| all.iter().find(|offer| offer.layout.is_trusted(target)).map(|offer| offer.bytes);
-        let one = |format| Self::one(part, factor, format, target);
+        let one = |format| {
+            let looking = Instant::now();
+            let found = Self::one(part, factor, format, target);
+            log::debug!("{} rows, looked at as {format} in {:.1?}", part.n_owned(), looking.elapsed());
+            found
+        };
         let mut all: Vec<Self> = one(Format::Dictionary).into_iter().collect();
         if trusted(&all).is_none() {
             all.extend(one(Format::Pattern));

@@ -4,6 +4,10 @@
 
 mod among;
 
+use std::mem::swap;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use rayon::prelude::*;
 
 use self::among::Spans;
@@ -19,6 +23,9 @@ const OPEN: u32 = NONE - 1;
 
 /// Rows that one task looks at.
 const CHUNK: usize = 1 << 12;
+
+/// Rows whose neighbours a thread alone looks for.
+const FEW: usize = 1 << 10;
 
 /// Orthogonal vectors z with zᵀ A = 0, each constant on a connected part of the rows and 0 elsewhere. Not all such vectors: only
 /// those. No row is in two of them. 4 bytes a row.
@@ -172,36 +179,70 @@ fn of_rows<I: Iterator<Item = usize>>(
     neighbours: impl Fn(usize) -> I + Sync,
     sums_to_zero: impl Fn(usize) -> bool + Sync,
 ) -> Option<NullSpace> {
-    let mut part = open_rows(n, &neighbours, sums_to_zero);
-    let mut sizes = Vec::new();
-    let mut rows = Vec::new();
+    let (part, mut sizes) = (open_rows(n, &neighbours, sums_to_zero), Vec::new());
     let open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
-    for start in open {
-        if part[start] != OPEN {
-            continue;
-        }
+    if open.is_empty() {
+        return Some(NullSpace { part, sizes, is_symmetric: true, spans: None });
+    }
+    let part: Vec<AtomicU32> = part.into_par_iter().with_min_len(CHUNK).map(AtomicU32::new).collect();
+    let is = |row: usize, wanted: u32| part[row].load(Relaxed) == wanted;
+    // first all that is connected with rows of no part
+    let is_at_edge = |row: &usize| is(*row, NONE) && neighbours(*row).any(|j| is(j, OPEN));
+    let edge = (0..n).into_par_iter().with_min_len(CHUNK).filter(is_at_edge).collect();
+    spread(&part, edge, &neighbours, NONE);
+    for start in open.into_iter().filter(|start| is(*start, OPEN)) {
         let own = sizes.len() as u32;
-        part[start] = own;
-        rows.clear();
-        rows.push(start);
-        let (mut next, mut is_closed) = (0, true);
-        while let Some(&row) = rows.get(next) {
-            next += 1;
-            for j in neighbours(row) {
-                is_closed &= part[j] != NONE;
-                if part[j] == OPEN {
-                    part[j] = own;
-                    rows.push(j);
-                }
-            }
-        }
+        part[start].store(own, Relaxed);
+        let (size, is_closed) = spread(&part, vec![start], &neighbours, own);
         if is_closed {
-            sizes.push(rows.len());
+            sizes.push(size);
         } else {
-            rows.iter().for_each(|&row| part[row] = NONE);
+            let all = part.par_iter().with_min_len(CHUNK).filter(|part| part.load(Relaxed) == own);
+            all.for_each(|part| part.store(NONE, Relaxed));
         }
     }
+    let part = part.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect();
     Some(NullSpace { part, sizes, is_symmetric: true, spans: None })
+}
+
+/// Puts rows that are open and connected with those of `front` into part `own`: these, then their neighbours, and so on, by all threads where there are
+/// many. Tells how many there are with those of `front`, and whether none of them has a neighbour of no part.
+fn spread<I: Iterator<Item = usize>>(
+    part: &[AtomicU32],
+    mut front: Vec<usize>,
+    neighbours: impl Fn(usize) -> I + Sync,
+    own: u32,
+) -> (usize, bool) {
+    let look = |rows: &[usize], next: &mut Vec<usize>| {
+        let mut is_closed = true;
+        for j in rows.iter().flat_map(|row| neighbours(*row)) {
+            match part[j].load(Relaxed) {
+                // one thread gets it
+                OPEN if part[j].compare_exchange(OPEN, own, Relaxed, Relaxed).is_ok() => next.push(j),
+                NONE => is_closed = false,
+                _ => {}
+            }
+        }
+        is_closed
+    };
+    let (mut size, mut is_closed, mut next) = (0, true, Vec::new());
+    while !front.is_empty() {
+        size += front.len();
+        next.clear();
+        if front.len() < FEW {
+            is_closed &= look(&front, &mut next);
+        } else {
+            let of_rows = |rows: &[usize]| {
+                let mut next = Vec::new();
+                (look(rows, &mut next), next)
+            };
+            let all: Vec<(bool, Vec<usize>)> = front.par_chunks(FEW / 4).map(of_rows).collect();
+            is_closed &= all.iter().all(|(is_closed, _)| *is_closed);
+            all.iter().for_each(|(_, rows)| next.extend(rows));
+        }
+        swap(&mut front, &mut next);
+    }
+    (size, is_closed)
 }
 
 /// The vector of ones, if all columns sum to 0; not where a row is empty.
@@ -269,6 +310,15 @@ mod tests {
     /// Beyond what one task looks at, in any order, and with weights whose sums are rounded.
     #[test]
     fn large_parts() {
+        // of rows enough for all threads, open and closed: a star of two rings, and what ties one of them to the ground at its far end
+        let n = 40_000;
+        let star = || (1..n).map(|i| (0, i, 1.0)).chain((1..n - 1).map(|i| (i, i + 1, 2.0)));
+        let both: Vec<_> = star().chain(star().map(|(i, j, w)| (i + n, j + n, w))).collect();
+        let found = |added: &[(u32, f64)]| NullSpace::of(&laplacian(2 * n as usize, &both, added), true).unwrap();
+        assert_eq!(found(&[]).sizes, [n as usize; 2]);
+        let one = found(&[(n - 1, 1.0)]);
+        assert!(one.sizes == [n as usize] && one.part[..n as usize].iter().all(|part| *part == NONE));
+        assert!(one.part[n as usize..].iter().all(|part| *part == 0));
         for scramble in ["", ",scramble=3"] {
             let a = format!("neumann2d:90x70{scramble}").parse::<Spec>().unwrap().build().unwrap();
             assert_eq!(NullSpace::of(&a, true).unwrap().sizes, [6300]);

@@ -75,7 +75,6 @@ impl<T: Real> Sell<'_, T> {
             }
             let (now, later) = rest.split_at(count);
             data.put(bytes, |mut free| {
-                free.fill(0);
                 let mut places = Vec::with_capacity(count);
                 for slice in now {
                     let (place, behind) = free.split_at_mut(self.size(slice));
@@ -95,6 +94,7 @@ impl<T: Real> Sell<'_, T> {
 
     /// The bytes of a slice.
     pub(super) fn fill(&self, slice: &Slice, out: &mut [u8]) {
+        out.fill(0);
         let List { block, units, .. } = &self.lists[slice.list];
         let (block, units) = (*block, &units[slice.first..slice.first + slice.count]);
         let ([values, columns, rows, _], stored) = (slice.sections::<T>(block), slice.stored(block));
