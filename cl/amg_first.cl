@@ -72,13 +72,13 @@ KERNEL void first_range(uint n, __global const real *restrict diagonal, __global
         vstore2(scratch[0], get_group_id(0), range);
 }
 
-/* scale = d^(-1/2); enter and leave are multiples of it, and b is sqrt d, whose largest element is 1. */
-KERNEL void first_vectors(uint n, __global const real *restrict diagonal, real largest, real of_enter, real of_leave,
-                          __global real *restrict scale, __global real *restrict enter, __global real *restrict leave,
+/* scale = d^(-1/2), or 1 if rows are scaled by that already; enter and leave are multiples of it, and b is sqrt d, whose largest element is 1. */
+KERNEL void first_vectors(uint n, __global const real *restrict diagonal, uint is_scaled, real largest, real of_enter,
+                          real of_leave, __global real *restrict scale, __global real *restrict enter, __global real *restrict leave,
                           __global float *restrict b)
 {
     EACH_ROW(i, n) {
-        const real own = 1 / sqrt(diagonal[i]);
+        const real own = is_scaled ? 1 : 1 / sqrt(diagonal[i]);
         scale[i] = own;
         enter[i] = of_enter * own;
         leave[i] = of_leave * own;

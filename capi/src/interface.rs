@@ -627,7 +627,7 @@ fn facts(outcome: &declive::Outcome<()>) -> Outcome {
         recurrence_relative_residual: outcome.recurrence_rel_residual_2,
         optimality: residual.optimality.unwrap_or(f64::NAN),
         compile_seconds: outcome.compile.as_secs_f64(),
-        upload_seconds: outcome.upload.as_secs_f64(),
+        upload_seconds: (outcome.upload + outcome.precond).as_secs_f64(),
         solve_seconds: outcome.solve.as_secs_f64(),
         gather_seconds: outcome.gather.as_secs_f64(),
         verify_seconds: outcome.verify.as_secs_f64(),

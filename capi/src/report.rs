@@ -64,6 +64,7 @@ fn of_solve(outcome: &Outcome<()>) -> Value {
         "seconds": {
             "compile": seconds(outcome.compile),
             "upload": seconds(outcome.upload),
+            "precond": seconds(outcome.precond),
             "solve": seconds(outcome.solve),
             "gather": seconds(outcome.gather),
             "verify": seconds(outcome.verify),

@@ -44,6 +44,7 @@ pub(crate) struct Solve {
 struct Seconds {
     compile: f64,
     upload: f64,
+    precond: f64,
     solve: f64,
     gather: f64,
     verify: f64,
@@ -75,6 +76,7 @@ impl Solve {
             seconds: Seconds {
                 compile: outcome.compile.as_secs_f64(),
                 upload: outcome.upload.as_secs_f64(),
+                precond: outcome.precond.as_secs_f64(),
                 solve: seconds,
                 gather: outcome.gather.as_secs_f64(),
                 verify: outcome.verify.as_secs_f64(),

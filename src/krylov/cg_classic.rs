@@ -62,7 +62,5 @@ pub(crate) fn cg_classic<O: Backend>(
 
 /// ‖b − A x‖², where r·r is `rho`: the same, or Σ w r² if the system is scaled. Uses up `w.q`.
 fn norm2<O: Backend>(backend: &O, scaling: Option<&RankScaling<O>>, rho: f64, w: &mut Workspace<O>) -> Result<f64> {
-    let Some(share) = scaling else { return Ok(rho) };
-    backend.multiply(&share.weights, &w.r, &mut w.q)?;
-    backend.dot(&w.r, &w.q)
+    scaling.map_or(Ok(rho), |scaling| scaling.norm2(backend, &w.r, &mut w.q))
 }

@@ -1,8 +1,8 @@
 //! Conjugate gradients whose preconditioner may vary (Notay 2000, doi 10.1137/S1064827599362314): β makes the next direction conjugate to this
 //! one whatever M⁻¹ has become. Where it stays, β is that of the textbook.
 //!
-//! Bytes a row and iteration in double precision beside M⁻¹: 12 nnz / n + 20 for the product, 120 for sums and updates. The ranks synchronise
-//! three times.
+//! Bytes a row and iteration in double precision beside M⁻¹: 12 nnz / n + 20 for the product, 120 for sums and updates, and 32 more if the system
+//! is scaled. The ranks synchronise three times.
 
 use super::application::Application;
 use super::iterate::Iterate;
@@ -14,9 +14,12 @@ use crate::backend::pass_backend::PassBackend;
 use crate::backend::text::MATRIX;
 use crate::backend::{LinearOperator, Record};
 use crate::error::Result;
+use crate::precond::scaling::RankScaling;
 
-/// Arrays that an iteration moves beside its product and M⁻¹.
+/// Arrays that an iteration moves beside its product and M⁻¹,
 pub(super) const VECTORS_MOVED: u64 = 15;
+/// and those that it moves besides if the system is scaled.
+pub(crate) const OF_SCALED: u64 = 4;
 
 /// A preconditioner, and z = M⁻¹ r.
 pub(crate) struct Preconditioned<O: PassBackend> {
@@ -44,6 +47,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
     backend: &O,
     operators: &[impl LinearOperator<O>],
     iterate: &mut impl Iterate<O>,
+    scaling: Option<&RankScaling<O>>,
     Preconditioned { m, z }: &mut Preconditioned<O>,
     w: &mut Workspace<O>,
     judge: &mut impl Judge,
@@ -51,7 +55,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
     let a = &operators[MATRIX];
     backend.begin()?;
     iterate.residual(backend, a, w)?; //                    r = b − A x
-    if let Some(verdict) = judge.begin(backend.dot(&w.r, &w.r)?) {
+    if let Some(verdict) = judge.begin(norm2(backend, scaling, &w.r, z)?) {
         return Ok(verdict);
     }
     if judge.is_best() {
@@ -78,7 +82,7 @@ pub(crate) fn cg_flexible<O: PassBackend>(
         let alpha = rho / pq;
         backend.axpy(alpha, &w.p, &mut w.x)?; //            x += α p
         backend.axmy(alpha, &w.q, &mut w.r)?; //            r −= α q
-        let rr = backend.dot(&w.r, &w.r)?;
+        let rr = norm2(backend, scaling, &w.r, z)?;
         let verdict = judge.judge(&[Record::Residual { iteration, rr }], backend.comm());
         // the next run may go on in the direction that comes now
         let has_next = verdict == Some(Verdict::Presumed) && judge.resumes();
@@ -93,7 +97,17 @@ pub(crate) fn cg_flexible<O: PassBackend>(
         if let Some(verdict) = verdict {
             return Ok(verdict);
         }
-        judge.take_snapshot(backend, iterate, None, w, 0.0)?;
+        judge.take_snapshot(backend, iterate, scaling, w, 0.0)?;
     }
     unreachable!("an iteration without end")
+}
+
+/// ‖b − A x‖², where r is the residual, maybe of a scaled system. Uses up `spare`.
+fn norm2<O: PassBackend>(
+    backend: &O,
+    scaling: Option<&RankScaling<O>>,
+    r: &O::Vector,
+    spare: &mut O::Vector,
+) -> Result<f64> {
+    scaling.map_or_else(|| backend.dot(r, r), |scaling| scaling.norm2(backend, r, spare))
 }

@@ -28,7 +28,7 @@ mod workspace;
 
 pub(crate) use application::{Application, Through};
 pub(crate) use cg_classic::cg_classic;
-pub(crate) use cg_flexible::{Preconditioned, cg_flexible};
+pub(crate) use cg_flexible::{OF_SCALED, Preconditioned, cg_flexible};
 pub(crate) use gmres::{Gmres, gmres};
 pub use gmres::{MOST_RESTART, RESTART};
 pub(crate) use iterate::Iterate;

@@ -116,6 +116,15 @@ impl<O: Backend> RankScaling<O> {
         &self.roots
     }
 
+    /// ‖b − A x‖₂² for the residual r of the scaled system. Uses up `spare`.
+    ///
+    /// # Errors
+    /// A failing device or rank.
+    pub(crate) fn norm2(&self, backend: &O, r: &O::Vector, spare: &mut O::Vector) -> Result<f64> {
+        backend.multiply(&self.weights, r, spare)?;
+        backend.dot(r, spare)
+    }
+
     /// S b, with the signs of rows.
     pub(crate) fn of_rhs(&self, b: &[f64]) -> Vec<f64> {
         self.map(b, |b, root| b / root)

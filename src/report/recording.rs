@@ -60,6 +60,7 @@ impl Phase {
         let parts = vec![
             ("compile", outcome.compile),
             ("upload", outcome.upload),
+            ("precond", outcome.precond),
             ("solve", outcome.solve),
             ("gather", outcome.gather),
             ("verify", outcome.verify),

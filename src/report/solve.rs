@@ -427,7 +427,7 @@ impl Report {
                 reorder: times.reorder.as_secs_f64(),
                 compile: times.compile.as_secs_f64() + sum(|o| o.compile),
                 upload: times.upload.as_secs_f64() + sum(|o| o.upload),
-                precond: times.precond.as_secs_f64(),
+                precond: times.precond.as_secs_f64() + sum(|o| o.precond),
                 tune: times.tune.as_secs_f64(),
                 solve: sum(|o| o.solve),
                 gather: sum(|o| o.gather),

@@ -2,6 +2,7 @@
 
 mod batch;
 pub(crate) mod columns;
+mod multigrid;
 pub(crate) mod operator;
 
 use std::borrow::Cow;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::columns::{Columns, ColumnsEnded};
+use self::multigrid::HasLevels;
+pub(crate) use self::multigrid::{Multigrid, WentOn};
 use super::iterate::{Mixed, Plain};
 use super::memory_check::beside_rows;
 use super::monitor::{Monitor, Seen};
@@ -25,7 +28,7 @@ use crate::backend::text::{Kind, MATRIX};
 use crate::backend::{Backend, LinearOperator};
 use crate::comm::{Alone, Board, Links};
 use crate::device::{Context, Info, SharedContext};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
@@ -38,8 +41,7 @@ use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
 use crate::operator::{Exchange, Format};
 use crate::partition::{HaloPlan, NewValues, Part};
-use crate::precond::amg::on_device::DeviceCycle;
-use crate::precond::amg::on_device::ranks::Among;
+use crate::precond::amg::on_device::OfRanks;
 use crate::precond::given::Given;
 use crate::precond::scaling::{RankScaling, Scaling};
 use crate::precond::{OnRank, Precond, Rows};
@@ -70,6 +72,10 @@ pub(crate) trait Rank: Send {
         rows: &Range<usize>,
         col_idx: Option<Cow<'_, [u32]>>,
     ) -> Result<bool>;
+
+    /// Goes on with multigrid in place of the diagonal, if it can have that in kernels: its rows stay where they are, scaled if they are. Else
+    /// nothing has changed.
+    fn go_on_with(&mut self, of: &Multigrid<'_>) -> Result<Option<WentOn>>;
 
     /// Whether it can [`run_columns`](Self::run_columns).
     fn takes_columns(&self) -> bool;
@@ -438,47 +444,16 @@ impl Plan<'_> {
         Ok(Opened { rank, prepare, compile, upload, precond, tune: comparing })
     }
 
-    /// A multigrid cycle on the device, if all ranks are devices and these have room for it; and the time that it took, but for compiling. The matrix
-    /// of its levels has this halo, and patterns if the device has it by these.
+    /// A multigrid cycle on the device, if it can have one; and the time that it took, but for compiling. The matrix of its levels has this halo,
+    /// and patterns if the device has it by these.
     fn on_rank<T: Real, A: Real>(
         &self,
         backend: &OpenClBackend<T, A>,
         (halo, patterns): (&HaloPlan, Option<&DictionaryBlock<T>>),
     ) -> Result<(OnDevice<T, A>, Duration)> {
-        let none = (None, Duration::ZERO);
-        let Some((given, rows)) = &self.given else { return Ok(none) };
-        let Some(levels) = given.levels() else { return Ok(none) };
-        // of nodes with several unknowns, processes make levels on their hosts
-        let is_by_hosts = levels.share.is_some() && !levels.near_null.is_constant();
-        if is_by_hosts || self.board.is_none() && (levels.share.is_some() || rows.len() < levels.a.n_rows()) {
-            return Ok(none);
-        }
-        let (first, of_all) = levels.among_all(rows.start);
-        let (own, place, most) = ((first, rows.len()), rows.start, SHARED_LEVEL);
-        let among = self.board.map(|board| Among { board, own, place, of_all, plan: halo, most });
-        let (making, compiled) = (stage("precond"), backend.compiled());
-        let (ctx, tuning) = (&backend.ctx, &backend.kernels.tuning);
-        let made = DeviceCycle::new::<A>(ctx, tuning, levels, (self.factor, patterns), among);
-        // all ranks have one, or none
-        let is_there = matches!(made, Ok(Some(_)));
-        match self.board {
-            // who can't have it ends the solve: others wait for what it has to tell
-            Some(board) if board.spans_processes() => {}
-            Some(board) if !is_there => board.leave(),
-            Some(board) if board.sum(0.0).is_err() => return Ok(none),
-            _ => {}
-        }
-        match made {
-            Err(e @ (Error::OutOfDeviceMemory { .. } | Error::PeerFailed)) if levels.share.is_none() => {
-                log::info!("the host keeps the levels of amg: {e}");
-                Ok(none)
-            }
-            made => {
-                let Some((cycle, hierarchy)) = made? else { return Ok(none) };
-                hierarchy.into_iter().for_each(|hierarchy| levels.are_on_device(hierarchy));
-                Ok((Some(Box::new(cycle)), making.end().saturating_sub(backend.compiled() - compiled)))
-            }
-        }
+        let Some((given, rows)) = &self.given else { return Ok((None, Duration::ZERO)) };
+        let of = Multigrid { given, rows, factor: self.factor, board: self.board };
+        of.on_device(backend, halo, OfRanks { factor: self.factor, patterns, scaled_by: None })
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -540,12 +515,16 @@ impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Engine<
     }
 }
 
-impl<O: PassBackend + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
+impl<O: HasLevels<A> + BasisBackend, A: LinearOperator<O>, I: Iterate<O>> Rank for Engine<O, A, I>
 where
     Self: Send,
 {
     fn product_bytes(&self) -> Vec<u64> {
         self.operators.iter().map(LinearOperator::bytes).collect()
+    }
+
+    fn go_on_with(&mut self, of: &Multigrid<'_>) -> Result<Option<WentOn>> {
+        self.go_on_with(of)
     }
 
     fn takes_columns(&self) -> bool {
@@ -674,7 +653,7 @@ where
             let verdict = match way {
                 Way::Text(machine) => run(backend, operators, iterate, scaling.as_mut(), w, machine, &mut monitor)?,
                 Way::Cycles(cycles) => gmres(backend, operators, iterate, w, cycles, &mut monitor)?,
-                Way::Flexible(m) => cg_flexible(backend, operators, iterate, m, w, &mut monitor)?,
+                Way::Flexible(m) => cg_flexible(backend, operators, iterate, scaling.as_ref(), m, w, &mut monitor)?,
                 Way::Classic => cg_classic(backend, &operators[MATRIX], iterate, scaling.as_ref(), w, &mut monitor)?,
             };
             backend.end_run(monitor.run_iterations())?;

@@ -12,7 +12,7 @@ use super::memory_check;
 use super::monitor::Monitor;
 use super::rank::columns::{Columns, ColumnsEnded};
 use super::rank::operator::OfPreconditioner;
-use super::rank::{self, Ended, Opened, Place, Rank, Stored, Stretch, System};
+use super::rank::{self, Ended, Multigrid, Opened, Place, Rank, Stored, Stretch, System, WentOn};
 use super::rebalance::{self, Balance};
 use super::setup::{OnFailure, Setup};
 use super::shares::ShareSource;
@@ -25,6 +25,7 @@ use crate::comm::{Board, Failed, Failure, Links, in_threads};
 use crate::device::{Choice, Info, Kind, Rejected, SharedContext};
 use crate::error::Error;
 use crate::kernels::MAX_COLUMNS;
+use crate::krylov::OF_SCALED;
 use crate::matrix::Csr;
 use crate::named::as_text;
 use crate::operator::choice::FormatChoice;
@@ -122,6 +123,8 @@ pub(crate) struct Ranks<'a> {
     holds_all: Vec<bool>,
     /// Whether the preconditioner changes anything;
     is_preconditioned: bool,
+    /// whether levels of multigrid are for a scaled system;
+    scales_levels: bool,
     /// and the entries of the matrices that it multiplies by.
     pub(crate) entries_of_precond: Vec<usize>,
     /// Changes what the ranks are watched for.
@@ -234,6 +237,7 @@ impl Ranks<'static> {
             costs,
             holds_all,
             is_preconditioned: is_preconditioned(whole, &diagonal, scaling.as_ref()),
+            scales_levels: false,
             entries_of_precond,
             #[cfg(test)]
             altered: None,
@@ -316,6 +320,7 @@ impl<'a> Ranks<'a> {
             left_out: Vec::new(),
             holds_all: vec![false; count],
             is_preconditioned: opened.is_preconditioned,
+            scales_levels: false,
             entries_of_precond: of_precond.matrices.iter().map(Csr::nnz).collect(),
             #[cfg(test)]
             altered: None,
@@ -336,7 +341,8 @@ impl<'a> Ranks<'a> {
     /// in mixed precision is not counted, as it is not part of every iteration.
     pub(crate) fn bytes_per_iteration(&self, setup: &Setup, n: usize) -> u64 {
         let vectors = if setup.applies_given() {
-            setup.method.vectors_moved_beside_given(setup.restart, setup.is_complex)
+            let of_scaled = if self.scales_levels { OF_SCALED } else { 0 };
+            of_scaled + setup.method.vectors_moved_beside_given(setup.restart, setup.is_complex)
         } else {
             setup.method.vectors_moved((setup.precond, self.is_preconditioned), setup.restart, setup.is_complex)
         };
@@ -383,6 +389,39 @@ impl<'a> Ranks<'a> {
             balance
         });
         Some(balance)
+    }
+
+    /// Goes on with the multigrid of `whole` in place of the diagonal, on the devices that have the rows already, and tells how long compiling
+    /// took, and the levels; `None` if one of them can't: then the ranks are to be opened anew. For a process alone.
+    ///
+    /// # Errors
+    /// Errors of devices, after which the ranks are gone.
+    pub(crate) fn go_on_with_multigrid(&mut self, whole: &Whole) -> Result<Option<[Duration; 2]>, Failed> {
+        let Some(given) = whole.given.as_ref().filter(|_| self.group.is_none()) else { return Ok(None) };
+        if self.ranks.is_empty() || self.placement.devices.iter().any(Option::is_none) {
+            return Ok(None);
+        }
+        given.set_factor(whole.factor);
+        let size = self.ranks.len();
+        let boards = if size > 1 { Board::of(size).into_iter().map(Some).collect() } else { vec![None] };
+        let ranks = self.ranks.iter_mut().zip(&self.placement.rows).zip(boards);
+        let jobs = ranks.map(|((rank, rows), board)| (rank, rows, board)).collect();
+        let made = in_threads(
+            &Failure::default(),
+            jobs,
+            |(rank, rows, board): (&mut Box<dyn Rank + '_>, _, Option<Board>)| {
+                rank.go_on_with(&Multigrid { given, rows, factor: whole.factor, board: board.as_ref() })
+            },
+        );
+        let Ok(made) = made else {
+            self.ranks.clear();
+            return made.map(|_| None);
+        };
+        let Some(made) = made.into_iter().collect::<Option<Vec<WentOn>>>() else { return Ok(None) };
+        let longest = |time: fn(&WentOn) -> Duration| made.iter().map(time).max().unwrap_or_default();
+        self.is_preconditioned = true;
+        self.scales_levels = made.iter().any(|went_on| went_on.is_scaled);
+        Ok(Some([longest(|went_on| went_on.compile), longest(|went_on| went_on.precond)]))
     }
 
     /// Frees what ranks have on their devices.

@@ -16,9 +16,11 @@ use crate::direct::Kind;
 use crate::error::Result;
 use crate::krylov::{Method, Reason};
 use crate::matrix::Shortage;
+use crate::memory::{copied, copy};
 use crate::precond::Precond;
 use crate::runtime::{Control, Setup, Stop};
 use crate::schedule::for_multigrid;
+use crate::timeline::stages::stage;
 use crate::verify::{self, Residual};
 
 impl Solver {
@@ -62,7 +64,7 @@ impl Solver {
             }
             match (to, best.take()) {
                 (Some(to), former) => {
-                    best = if is_best { Some((x.to_vec(), residual)) } else { former };
+                    best = if is_best { Some((copied(x), residual)) } else { former };
                     self.switch(to, reason, statistics)?;
                     attempt = Attempt::begun(to, ended.elapsed(), statistics);
                     if to.method.minimises() {
@@ -71,18 +73,34 @@ impl Solver {
                         self.singular = Some(reason);
                     }
                 }
-                (None, Some((former, residual))) if !is_best => {
-                    x.copy_from_slice(&former);
+                (None, former) => {
+                    let residual = self.measured(b, x, residual, statistics)?;
+                    let Some((former, of_former)) = former.filter(|_| !is_best) else { return Ok((reason, residual)) };
+                    let of_former = self.measured(b, &former, of_former, statistics)?;
+                    if residual.norm_2 <= of_former.norm_2 {
+                        return Ok((reason, residual));
+                    }
+                    copy(&former, x);
                     statistics.early = None;
-                    return Ok((reason, residual));
+                    return Ok((reason, of_former));
                 }
-                (None, _) => return Ok((reason, residual)),
             }
             if stop.max_iters.is_none() {
                 // each has as many iterations as it would have alone
                 limits.max_iters = Some(statistics.iterations + Stop::default_max_iters(self.whole.order_of_all()));
             }
         }
+    }
+
+    /// The residual of x, if that is only [told](Residual::told) so far.
+    fn measured(&self, b: &[f64], x: &[f64], told: Residual, statistics: &mut Statistics) -> Result<Residual> {
+        if !told.is_told() {
+            return Ok(told);
+        }
+        let verifying = stage("verify");
+        let residual = self.whole.residual(b, x)?;
+        statistics.verify += verifying.end();
+        Ok(residual)
     }
 
     /// What the ranks follow.
@@ -206,11 +224,12 @@ impl Solver {
 
     /// Lets the ranks go on by another method, as the present one has ended: from now on, for later right-hand sides, too.
     fn switch(&mut self, to: Candidate, why: Reason, statistics: &mut Statistics) -> Result<()> {
-        let (start, from) = (Instant::now(), self.whole.setup.method);
+        let (start, former) = (Instant::now(), self.candidate());
+        let from = former.method;
         log::info!("{from} has ended ({why}); {to} goes on");
         self.whole.setup.method = to.method;
         if to.method.factorises() {
-            statistics.switched(from, to, why, start.elapsed());
+            statistics.switched(from, to, why, (start.elapsed(), Default::default()));
             return Ok(());
         }
         self.whole.setup.precond = to.precond;
@@ -219,20 +238,36 @@ impl Solver {
         }
         let mut left_out = std::mem::take(&mut self.ranks.left_out);
         let placement = self.ranks.placement.clone();
-        self.ranks.close(); // what is on the devices now would be in the way
         let rows = if to.method.minimises() { self.whole.minimise()? } else { self.whole.rows()? };
         if to.precond == Precond::Amg {
             self.whole.given = Some(Arc::new(self.whole.levels(&rows)?));
         }
-        let (placement, others) = for_multigrid(&self.whole, &rows, placement);
+        let (mut placement, others) = for_multigrid(&self.whole, &rows, placement);
+        let is_next = to == Candidate { method: Method::Cg, precond: Precond::Amg } && from == Method::Cg;
+        let keeps_rows = is_next && others.is_empty() && former.precond != Precond::Amg;
+        let kept = match keeps_rows.then(|| self.ranks.go_on_with_multigrid(&self.whole)).transpose() {
+            Ok(kept) => kept.flatten(),
+            Err(failed) => {
+                let failures = &mut self.failures;
+                placement = recovery::without_failed(&self.whole, &rows, &placement, failed, None, failures)?;
+                None
+            }
+        };
         left_out.extend(others);
-        self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
+        let spent = match kept {
+            Some(spent) => spent,
+            None => {
+                self.ranks.close(); // what is on the devices now would be in the way
+                self.ranks = recovery::open(&self.whole, rows, placement, &mut self.failures, None)?;
+                [self.ranks.times.compile, self.ranks.times.precond]
+            }
+        };
         self.ranks.left_out = left_out;
         statistics.keep_ranks(self.ranks.placement.devices.len());
         if to.precond == Precond::Amg {
             self.hierarchy = self.whole.given.as_ref().map_or(Ok(None), |given| given.prepare())?;
         }
-        statistics.switched(from, to, why, start.elapsed());
+        statistics.switched(from, to, why, (start.elapsed(), spent));
         Ok(())
     }
 }

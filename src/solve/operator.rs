@@ -185,7 +185,7 @@ impl<'a> OperatorSolver<'a> {
         }
         self.ranks.close(); // there may be no room for both
         (self.ranks, _) = self.a.ranks(&self.setup, &self.brought)?;
-        statistics.switched(from, to, why, start.elapsed());
+        statistics.switched(from, to, why, (start.elapsed(), Default::default()));
         Ok(())
     }
 

@@ -82,6 +82,8 @@ pub struct Outcome<X = Vec<f64>> {
     pub compile: Duration,
     /// Time to take b and the first guess to the ranks.
     pub upload: Duration,
+    /// Time to set a preconditioner up in the course of the solve, where [`Method::Auto`] goes on by another one.
+    pub precond: Duration,
     /// Time in the iteration, with its restarts.
     pub solve: Duration,
     /// Time to bring x back.
@@ -126,6 +128,7 @@ impl<X> Outcome<X> {
             residual: self.residual,
             compile: self.compile,
             upload: self.upload,
+            precond: self.precond,
             solve: self.solve,
             gather: self.gather,
             verify: self.verify,

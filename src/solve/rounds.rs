@@ -81,6 +81,11 @@ fn in_range(
         reach.settle_in(subject.share(), x)?;
         drop(y);
         statistics.gather += gathering.end();
+        if reached == Some(Reason::Slow) && before.is_none() {
+            // another method goes on from here: x is measured when that has ended
+            let told = Residual::told(statistics.recurrence_rel_residual_2, rhs_norm * scale);
+            return Ok((Reason::Slow, told));
+        }
         let early = control.early.filter(|_| reached.is_none() && !is_estimate);
         let (residual, verify, waited) = verified(x, early, |x| subject.residual(checked_b, x));
         let residual = residual?;

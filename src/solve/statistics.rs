@@ -26,6 +26,7 @@ pub(crate) struct Statistics {
     pub(crate) recurrence_rel_residual_2: f64,
     pub(crate) compile: Duration,
     pub(crate) upload: Duration,
+    pub(crate) precond: Duration,
     pub(crate) solve: Duration,
     pub(crate) gather: Duration,
     pub(crate) verify: Duration,
@@ -140,9 +141,17 @@ impl Statistics {
         }
     }
 
-    /// Takes note that ranks were opened anew, in so much time, to go on by another method.
-    pub(crate) fn switched(&mut self, from: Method, to: Candidate, why: Reason, time: Duration) {
-        self.reopened(None, time);
+    /// Takes note that ranks were made ready, in so much time, to go on by another method; what of it compilers took, and its preconditioner.
+    pub(crate) fn switched(
+        &mut self,
+        from: Method,
+        to: Candidate,
+        why: Reason,
+        (time, [compile, precond]): (Duration, [Duration; 2]),
+    ) {
+        self.compile += compile;
+        self.precond += precond;
+        self.reopened(None, time.saturating_sub(compile + precond));
         self.switches.push(Switch { iteration: self.iterations, from, to: to.method, precond: to.precond, why });
     }
 
@@ -190,6 +199,7 @@ impl Statistics {
             residual,
             compile: self.compile,
             upload: self.upload,
+            precond: self.precond,
             solve: self.solve,
             gather: self.gather,
             verify: self.verify,

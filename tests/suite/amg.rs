@@ -164,7 +164,7 @@ fn several_gpus_by_the_command() {
 fn auto_leaves_what_is_slow() {
     let a = system("circuit:100");
     let rtol = 1e-10;
-    for devices in ["host", "0", "0,host"] {
+    for devices in ["host", "0", "0,0,0", "0,host"] {
         let auto = Setup::default().with_devices(choice(devices)).with_tune(Tune::Off);
         let by_diagonal = solve(&a, &auto.clone().with_precond(Precond::Jacobi), rtol);
         assert!(by_diagonal.switches.is_empty());
@@ -183,6 +183,36 @@ fn auto_leaves_what_is_slow() {
         // and others decide alike
         let again = solve_with(&mut Solver::new(a.clone(), &auto).unwrap(), &b, rtol);
         assert_eq!(again.switches, outcome.switches, "{devices}");
+    }
+}
+
+/// Devices go on with the rows that they have, scaled by the diagonal or not.
+#[test]
+fn rows_stay_where_they_are() {
+    let place = Place::new();
+    for (spec, is_scaled) in [("circuit:100", true), ("poisson2d:300", false)] {
+        let a = system(spec);
+        let b = gallery::random_vector(a.n_rows(), 3);
+        // of several processors, the host makes the levels: they get their rows again
+        for (devices, ranks, shapes) in [("0", 1, &["cpu", "gpu"][..]), ("0,0,0", 3, &["gpu"])] {
+            for (shape, precision) in
+                shapes.iter().flat_map(|shape| ["f64", "mixed"].map(|precision| (shape, precision)))
+            {
+                let rest =
+                    format!("--devices {devices} --precision {precision} --tune off --rtol 1e-10 --json -o x.mtx");
+                let mut command = place.command(&format!("solve --generate {spec} --rhs random:3 {rest}"));
+                command.env("DECLIVE_SHAPE", shape).env("RUST_LOG", "declive=debug");
+                let run = Run::of(command, "").ends(0);
+                let (json, case) = (run.json(), format!("{spec} {devices} {shape} {precision}"));
+                assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01e-10, "{case}");
+                assert_eq!(json["switches"].as_array().map(Vec::len), Some(1), "{case}: {}", json["switches"]);
+                let of_each = if precision == "mixed" { 2 } else { 1 };
+                assert_eq!(run.err.matches("rows are there").count(), of_each * ranks, "{case}");
+                assert_eq!(run.err.contains("rows are scaled"), is_scaled, "{case}");
+                // the levels are an account of their own
+                assert!(json["seconds"]["precond"].as_f64().unwrap() > 0.0, "{case}");
+            }
+        }
     }
 }
 

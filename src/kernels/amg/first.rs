@@ -30,7 +30,7 @@ pub(crate) struct FirstKernels<T> {
 
 /// Vectors of the first level.
 pub(crate) struct FirstVectors<T> {
-    /// d^(−½) of A's diagonal d,
+    /// d^(−½) of A's diagonal d, or ones if A is scaled by that already,
     pub(crate) scale: DeviceVec<T>,
     /// multiples of it,
     pub(crate) multiples: [DeviceVec<T>; 2],
@@ -84,14 +84,15 @@ impl<T: Real> FirstKernels<T> {
         Ok(all.fold([f64::INFINITY, 0.0], |[low, high], [least, most]| [low.min(least), high.max(most)]))
     }
 
-    /// The vectors of a diagonal with that largest element: d^(−½), its multiples, and √d.
+    /// The vectors of a diagonal with that largest element: d^(−½), its multiples, and √d. For rows that are scaled by it already, the
+    /// first are ones.
     ///
     /// # Errors
     /// A failing device, or not enough memory.
     pub(crate) fn vectors(
         &self,
         ctx: &Context,
-        diagonal: &DeviceVec<T>,
+        (diagonal, are_scaled): (&DeviceVec<T>, bool),
         largest: f64,
         multiples: [f64; 2],
     ) -> Result<FirstVectors<T>> {
@@ -106,7 +107,9 @@ impl<T: Real> FirstKernels<T> {
         let FirstVectors { scale, multiples: [entering, leaving], b } = &all;
         // SAFETY: types as declared in the file; vectors of n elements.
         unsafe {
-            self.run(ctx, "first_vectors", n, &[diagonal, &largest, &enter, &leave, scale, entering, leaving, b])
+            let numbers: [&dyn Argument; 4] = [&u32::from(are_scaled), &largest, &enter, &leave];
+            let args = [&[diagonal as &dyn Argument][..], &numbers, &[scale, entering, leaving, b]].concat();
+            self.run(ctx, "first_vectors", n, &args)
         }?;
         Ok(all)
     }

@@ -58,6 +58,31 @@ use crate::partition::{HaloPlan, Part};
 use crate::precond::OnRank;
 use crate::real::Real;
 
+/// The rows that the ranks have of a matrix, whose levels are to be made.
+pub(crate) struct OfRanks<'a, T: Real> {
+    /// What they are multiplied by.
+    pub(crate) factor: f64,
+    /// Those of this rank, if they are by their patterns.
+    pub(crate) patterns: Option<&'a DictionaryBlock<T>>,
+    /// The diagonal of `factor` times its rows, if the system is [scaled](crate::precond::scaling) by that.
+    pub(crate) scaled_by: Option<&'a DeviceVec<T>>,
+}
+
+impl<T: Real> Clone for OfRanks<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Real> Copy for OfRanks<'_, T> {}
+
+impl<T: Real> OfRanks<'_, T> {
+    /// What makes of a rank's values those of the matrix, or of the scaled one.
+    fn times(&self) -> T {
+        T::from_f64(if self.scaled_by.is_some() { 1.0 } else { self.factor.recip() })
+    }
+}
+
 /// A cycle on a device, for an iteration in `T`.
 pub(crate) struct DeviceCycle<T: Real> {
     on: Launcher<T>,
@@ -156,9 +181,9 @@ impl From<&[Step; 2]> for Polynomial {
 }
 
 impl<T: Real> DeviceCycle<T> {
-    /// The levels of a matrix, times `factor`, on a device whose sums are in `A`: made there, of its rows by their patterns if it has such, or,
-    /// by a processor as a device, on the host. On several devices `among` ranks; `None` where one of them can't have them. Tells how large they
-    /// are, unless the host has made them.
+    /// The levels of a matrix on a device whose sums are in `A`: made there, of the rows that it has if these are by their patterns, or, by a
+    /// processor as a device, on the host. On several devices `among` ranks; `None` where one of them can't have them. Tells how large they are,
+    /// unless the host has made them.
     ///
     /// # Errors
     /// Not enough memory, a failing compiler, or a failing rank.
@@ -166,7 +191,7 @@ impl<T: Real> DeviceCycle<T> {
         ctx: &Arc<Context>,
         tuning: &Tuning,
         levels: &Levels,
-        (factor, patterns): (f64, Option<&DictionaryBlock<T>>),
+        of: OfRanks<'_, T>,
         among: Option<Among<'_>>,
     ) -> Result<Option<(Self, Option<Hierarchy>)>> {
         let (shape, all) = (Shape::of_group(tuning.launch("spmv_csr").group_size), levels.a.n_rows());
@@ -181,14 +206,18 @@ impl<T: Real> DeviceCycle<T> {
         let on = Launcher { backend, kernels: CycleKernels::build(ctx, shape)? };
         let (scales, (levels, coarsest, last), hierarchy) = match set_up {
             Some(set_up) => {
-                let (scales, made, hierarchy) = set_up.levels(levels, factor, patterns, among)?;
+                let (scales, made, hierarchy) = set_up.levels(levels, of, among)?;
                 (scales, made, Some(hierarchy))
             }
             None => {
                 let amg = levels.on_host()?;
                 let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);
-                let [enter, leave] = multiples(largest, factor).map(|times| {
-                    let scales: Vec<T> = amg.scale.par_iter().map(|scale| T::from_f64(times * scale)).collect();
+                let (is_scaled, factor) = (of.scaled_by.is_some(), of.factor);
+                let multiples =
+                    if is_scaled { multiples(largest / factor.sqrt(), 1.0) } else { multiples(largest, factor) };
+                let [enter, leave] = multiples.map(|times| {
+                    let of_row = |scale: &f64| T::from_f64(if is_scaled { times } else { times * scale });
+                    let scales: Vec<T> = amg.scale.par_iter().map(of_row).collect();
                     DeviceVec::from_slice(ctx, &scales, "the scales of the matrix")
                 });
                 ([enter?, leave?], on.move_levels(&amg)?, None)

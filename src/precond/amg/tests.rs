@@ -3,7 +3,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::levels::Levels;
-use super::on_device::DeviceCycle;
+use super::on_device::{DeviceCycle, OfRanks};
 use super::*;
 use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec, list};
@@ -11,8 +11,9 @@ use crate::kernels::{Shape, Tuning};
 use crate::matrix::gallery::{self, Spec};
 use crate::operator::Format;
 use crate::operator::opencl::DeviceBlock;
-use crate::partition::split;
+use crate::partition::{Part, split};
 use crate::precond::OnRank;
+use crate::precond::scaling::Scaling;
 
 /// The first level of a matrix.
 pub(super) fn first(a: &Csr, near_null: &NearNull) -> (Sparse, Modes) {
@@ -273,22 +274,34 @@ fn devices_do_the_same() {
         let mut expected = vec![0.0; r.len()];
         levels.on_host().unwrap().apply(&r, &mut expected).unwrap();
         let tuning = Tuning::default_for(&device, shape);
-        // of 4 A, with rows by their patterns or without
+        // of 4 A, with rows by their patterns or without; and of rows that are scaled by the diagonal
         let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
         let block = DeviceBlock::<f64>::upload(&ctx, &tuning, &part, 4.0, Format::Auto).unwrap();
-        for patterns in [None, block.patterns()] {
-            let made = DeviceCycle::<f64>::new::<f64>(&ctx, &tuning, &levels, (4.0, patterns), None).unwrap();
+        let scaling = Scaling::by(&a.diagonal(), 4.0, None);
+        let values = scaling.values(&a, 0..a.n_rows()).unwrap().into();
+        let part = Part { values, of: None, ..part };
+        let scaled = DeviceBlock::<f64>::upload(&ctx, &tuning, &part, 4.0, Format::Auto).unwrap();
+        let weights: Vec<f64> = scaling.roots().iter().map(|root| root * root).collect();
+        let weights = DeviceVec::from_slice(&ctx, &weights, "the diagonal").unwrap();
+        let scaled = [None, scaled.patterns()].map(|patterns| (patterns, Some(&weights)));
+        let as_they_are = [None, block.patterns()].map(|patterns| (patterns, None));
+        for (patterns, scaled_by) in as_they_are.into_iter().chain(scaled) {
+            let of = OfRanks { factor: 4.0, patterns, scaled_by };
+            let made = DeviceCycle::<f64>::new::<f64>(&ctx, &tuning, &levels, of, None).unwrap();
             let (mut cycle, hierarchy) = made.unwrap();
             assert_eq!(hierarchy.is_some(), shape == Shape::Gpu);
-            let from = DeviceVec::from_slice(&ctx, &r, "r").unwrap();
+            let s: Vec<f64> = scaling.roots().iter().map(|root| scaled_by.map_or(1.0, |_| root.recip())).collect();
+            let scaled_r: Vec<f64> = r.iter().zip(&s).map(|(r, s)| r * s).collect();
+            let from = DeviceVec::from_slice(&ctx, &scaled_r, "r").unwrap();
             let mut to = DeviceVec::from_slice(&ctx, &vec![7.0; r.len()], "z").unwrap();
             for _ in 0..2 {
                 OnRank::<OpenClBackend<f64, f64>>::apply(&mut cycle, &from, &mut to).unwrap();
                 let mut z = vec![0.0; r.len()];
                 to.read(&ctx, 0, &mut z).unwrap();
-                let far = z.iter().zip(&expected).fold(0.0, |far: f64, (z, e)| far.max((4.0 * z - e).abs()));
+                let each = z.iter().zip(&s).zip(&expected);
+                let far = each.fold(0.0, |far: f64, ((z, s), e)| far.max((4.0 * z * s - e).abs()));
                 let largest = expected.iter().fold(0.0, |m: f64, e| m.max(e.abs()));
-                assert!(far <= 1e-4 * largest, "{spec}: {far} of {largest}");
+                assert!(far <= 1e-4 * largest, "{spec}: {far} of {largest}, scaled: {}", scaled_by.is_some());
             }
         }
     }

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::super::levels::Levels;
 use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::{DENSE, LEAST_FACTOR, LevelInfo, MOST_LEVELS, scales};
+use super::OfRanks;
 use super::lanczos::Process;
-use super::multiples;
 use super::nodes::By;
 use super::ranks::{Among, Halo};
 use super::set_up::{Descent, Made, SetUp, Stages, Top, Transfer};
@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::kernels::amg::first::FirstVectors;
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{Blocked, DeviceSparse};
-use crate::kernels::dictionary::DictionaryBlock;
 use crate::operator::by_dictionary;
 use crate::operator::device_rows::DeviceRows;
 use crate::real::Real;
@@ -37,22 +36,24 @@ pub(super) struct Level {
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
-    /// The first level of a matrix whose rows ranks share: of those that the device has, `factor` times the matrix, by their patterns, or of those of
-    /// the host; and multiples of the scales.
+    /// The first level of a matrix whose rows ranks share: of those that the device has by their patterns, or of those of the host; and multiples of
+    /// the scales.
     pub(super) fn first_among(
         &self,
         levels: &Levels,
-        factor: f64,
-        patterns: Option<&DictionaryBlock<T>>,
+        of: OfRanks<'_, T>,
         among: Among<'_>,
     ) -> Result<(Level, [DeviceVec<T>; 2])> {
         let Self { ctx, of_rows, kernels, .. } = self;
         let (a, n, place) = (&levels.a, among.own.1, among.place);
-        let patterns = patterns.filter(|block| block.segments.len() == 1);
+        let patterns = of.patterns.filter(|block| block.segments.len() == 1);
         // all ranks do the same
         let patterns = if among.sum(usize::from(patterns.is_none()))? == 0 { patterns } else { None };
-        let times = T::from_f64(factor.recip());
-        let of_patterns = patterns.map(|block| of_rows.diagonal(ctx, block, times)).transpose()?.flatten();
+        let of_block = |block| match of.scaled_by {
+            Some(_) => self.moved_diagonal(&levels.diagonal()[place..place + n]).map(Some),
+            None => of_rows.diagonal(ctx, block, of.times()),
+        };
+        let of_patterns = patterns.map(of_block).transpose()?.flatten();
         let (moved, own) = match of_patterns {
             Some(diagonal) => (None, diagonal),
             None => {
@@ -73,12 +74,12 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let ranges = among.board.gather(of_rows.range(ctx, &diagonal)?)?;
         let [least, largest] =
             ranges.iter().fold([f64::INFINITY, 0.0], |[low, high], range| [low.min(range[0]), high.max(range[1])]);
-        let vectors = of_rows.vectors(ctx, &diagonal, largest, multiples(least.sqrt().recip(), factor))?;
+        let vectors = self.vectors(&diagonal, [least, largest], of)?;
         let FirstVectors { scale, multiples, b } = vectors;
         let (matrix, rows) = match (moved, patterns) {
             (None, Some(block)) => {
-                let matrix = of_rows.matrix(ctx, kernels, (block, times), &scale)?;
-                let rows = self.by_patterns((block, times), &scale, [least, largest])?;
+                let matrix = of_rows.matrix(ctx, kernels, (block, of.times()), &scale)?;
+                let rows = self.by_patterns((block, of), &scale, [least, largest])?;
                 (matrix, Some(by_dictionary::made(rows)))
             }
             (moved, _) => (moved.ok_or(Error::SolverBroken)?, None),

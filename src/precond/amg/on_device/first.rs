@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::super::scales;
-use super::multiples;
 use super::set_up::SetUp;
+use super::{OfRanks, multiples};
 use crate::device::{Context, DeviceVec};
 use crate::error::{Error, Result};
 use crate::kernels::amg::DeviceSparse;
@@ -36,31 +36,53 @@ pub(super) struct First<T> {
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
-    /// The first level of what the device has, `factor` times the matrix, if that is in one piece.
-    pub(super) fn first_of_patterns(&self, block: &DictionaryBlock<T>, factor: f64) -> Result<Option<First<T>>> {
+    /// The first level of the rows that the device has by patterns, if these are in one piece.
+    pub(super) fn first_of_patterns(&self, block: &DictionaryBlock<T>, of: OfRanks<'_, T>) -> Result<Option<First<T>>> {
         let Self { ctx, of_rows, kernels, .. } = self;
-        let times = T::from_f64(factor.recip());
+        let times = of.times();
         let Some(diagonal) = of_rows.diagonal(ctx, block, times)? else { return Ok(None) };
-        let [least, largest] = of_rows.range(ctx, &diagonal)?;
-        let vectors = of_rows.vectors(ctx, &diagonal, largest, multiples(least.sqrt().recip(), factor))?;
+        let range = of_rows.range(ctx, &diagonal)?;
+        let vectors = match of.scaled_by {
+            // `factor` times the diagonal
+            Some(diagonal) => self.vectors(diagonal, of_rows.range(ctx, diagonal)?, OfRanks { factor: 1.0, ..of })?,
+            None => self.vectors(&diagonal, range, of)?,
+        };
         let matrix = of_rows.matrix(ctx, kernels, (block, times), &vectors.scale)?;
-        let rows = self.by_patterns((block, times), &vectors.scale, [least, largest])?;
+        let rows = self.by_patterns((block, of), &vectors.scale, range)?;
         Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, diagonal: None, vectors }))
+    }
+
+    /// The vectors of a diagonal with this least and this largest element.
+    pub(super) fn vectors(
+        &self,
+        diagonal: &DeviceVec<T>,
+        [least, largest]: [f64; 2],
+        OfRanks { factor, scaled_by, .. }: OfRanks<'_, T>,
+    ) -> Result<FirstVectors<T>> {
+        let multiples = match scaled_by {
+            Some(_) => multiples((factor * least).sqrt().recip(), 1.0),
+            None => multiples(least.sqrt().recip(), factor),
+        };
+        self.of_rows.vectors(&self.ctx, (diagonal, scaled_by.is_some()), largest, multiples)
     }
 
     /// The first level as the cycle multiplies it, of rows by patterns whose diagonal has this least and this largest element.
     pub(super) fn by_patterns(
         &self,
-        (block, times): (&DictionaryBlock<T>, T),
+        (block, of): (&DictionaryBlock<T>, OfRanks<'_, T>),
         scale: &DeviceVec<T>,
         [least, largest]: [f64; 2],
     ) -> Result<DictionaryBlock<f32>> {
-        let all_alike = (block.width.is_none() && least == largest).then(|| least.sqrt().recip());
+        let one_scale = match of.scaled_by {
+            Some(_) => Some(1.0),
+            None => (least == largest).then(|| least.sqrt().recip()),
+        };
+        let all_alike = one_scale.filter(|_| block.width.is_none());
         let width = match block.width {
             Some(width) => width as usize,
             None => self.longest(block)?,
         };
-        self.of_rows.by_patterns(&self.ctx, (block, times), scale, all_alike, width)
+        self.of_rows.by_patterns(&self.ctx, (block, of.times()), scale, all_alike, width)
     }
 
     /// The most entries of a pattern.
@@ -71,7 +93,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
     }
 
     /// The first level of rows that the host has, of nodes with so many unknowns.
-    pub(super) fn first_of_rows(&self, a: &Csr, factor: f64, unknowns: usize) -> Result<First<T>> {
+    pub(super) fn first_of_rows(&self, a: &Csr, of: OfRanks<'_, T>, unknowns: usize) -> Result<First<T>> {
         let Self { ctx, of_rows, .. } = self;
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
@@ -82,8 +104,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             (self.moved(a, &scale, 0..a.n_rows())?, None)
         };
         let on_device = self.moved_diagonal(&diagonal)?;
-        let [least, largest] = of_rows.range(ctx, &on_device)?;
-        let vectors = of_rows.vectors(ctx, &on_device, largest, multiples(least.sqrt().recip(), factor))?;
+        let vectors = self.vectors(&on_device, of_rows.range(ctx, &on_device)?, of)?;
         Ok(First { matrix, rows: None, blocks, diagonal: Some(diagonal), vectors })
     }
 

@@ -12,7 +12,7 @@ use super::first::First;
 use super::lanczos::Process;
 use super::nodes::By;
 use super::ranks::Among;
-use super::{All, Coarse, OnDevice, Vectors};
+use super::{All, Coarse, OfRanks, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
 use crate::kernels::Tuning;
@@ -22,7 +22,6 @@ use crate::kernels::amg::{AmgKernels, Blocked, DeviceSparse};
 use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
-use crate::kernels::dictionary::DictionaryBlock;
 use crate::operator::Exchange;
 use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
@@ -107,29 +106,27 @@ impl<T: Real, A: Real> SetUp<T, A> {
         Ok(Some(Self { ctx: Arc::clone(ctx), of_rows: FirstKernels::build(ctx)?, kernels, row_block }))
     }
 
-    /// The levels of a symmetric matrix whose diagonal is positive, of which the device has `factor` times the rows, maybe by their
-    /// patterns, or some of the rows `among` ranks: what residuals are multiplied by on the way in, and what comes of them on the way out;
-    /// levels; and their numbers. Ranks share large levels if these are of one positive near-null vector.
+    /// The levels of a symmetric matrix whose diagonal is positive, of which the device has the rows, or some of them `among` ranks: what
+    /// residuals are multiplied by on the way in, and what comes of them on the way out; levels; and their numbers. Ranks share large levels if these are of one positive near-null vector.
     ///
     /// # Errors
     /// Not enough memory, or a failing device or rank.
     pub(super) fn levels(
         &self,
         levels: &Levels,
-        factor: f64,
-        patterns: Option<&DictionaryBlock<T>>,
+        of: OfRanks<'_, T>,
         among: Option<Among<'_>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let Levels { a, is_as_given, near_null, .. } = levels;
-        let patterns = patterns.filter(|_| *is_as_given);
+        let of = OfRanks { patterns: of.patterns.filter(|_| *is_as_given), ..of };
         let mut descent = Descent::new();
         let (top, multiples) = match among {
             Some(among) if among.board.spans_processes() || near_null.is_constant() && a.nnz() > among.most => {
-                let (first, multiples) = self.first_among(levels, factor, patterns, among)?;
+                let (first, multiples) = self.first_among(levels, of, among)?;
                 (self.descend_among(first, &mut descent, among)?, multiples)
             }
             Some(among) => {
-                let (top, multiples) = self.top(levels, factor, None)?;
+                let (top, multiples) = self.top(levels, OfRanks { patterns: None, ..of })?;
                 descent.gathers = Some(among.all_of(among.own)?);
                 let own = |all: DeviceVec<T>| -> Result<DeviceVec<T>> {
                     let (first, n) = among.own;
@@ -140,7 +137,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 let [enter, leave] = multiples;
                 (top, [own(enter)?, own(leave)?])
             }
-            None => self.top(levels, factor, patterns)?,
+            None => self.top(levels, of)?,
         };
         let inverse = self.descend(top, &mut descent)?;
         let Descent { made, infos, gathers, start, .. } = descent;
@@ -148,17 +145,12 @@ impl<T: Real, A: Real> SetUp<T, A> {
     }
 
     /// The first level of all rows, and multiples of the scales.
-    fn top(
-        &self,
-        Levels { a, near_null, .. }: &Levels,
-        factor: f64,
-        patterns: Option<&DictionaryBlock<T>>,
-    ) -> Result<(Top, [DeviceVec<T>; 2])> {
+    fn top(&self, Levels { a, near_null, .. }: &Levels, of: OfRanks<'_, T>) -> Result<(Top, [DeviceVec<T>; 2])> {
         let mut stages = Stages::of(&self.ctx);
-        let of_patterns = patterns.map(|block| self.first_of_patterns(block, factor)).transpose()?.flatten();
+        let of_patterns = of.patterns.map(|block| self.first_of_patterns(block, of)).transpose()?.flatten();
         let First { matrix, rows, blocks, diagonal, vectors } = match of_patterns {
             Some(first) => first,
-            None => self.first_of_rows(a, factor, near_null.unknowns())?,
+            None => self.first_of_rows(a, of, near_null.unknowns())?,
         };
         let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::tests::{first, laplacian, largest, rigid, system};
+use super::OfRanks;
 use super::nodes::By;
 use super::set_up::SetUp;
 use crate::device::list;
@@ -156,7 +157,8 @@ fn first_level_of_patterns() {
             let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
             let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
             let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
-            let made = on.first_of_patterns(block.patterns().unwrap(), 0.5).unwrap().unwrap();
+            let of = OfRanks { factor: 0.5, patterns: None, scaled_by: None };
+            let made = on.first_of_patterns(block.patterns().unwrap(), of).unwrap().unwrap();
             let (expected, b) = first(&a, &NearNull::default());
             assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
             assert_eq!(down(on, &made.vectors.b), b.values, "{spec}");

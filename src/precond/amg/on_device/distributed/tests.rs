@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::super::super::levels::Levels;
 use super::super::super::sparse::Sparse;
 use super::super::super::tests::{constant, first, rigid, system};
-use super::super::DeviceCycle;
 use super::super::ranks::Among;
 use super::super::set_up::{Descent, Made, SetUp};
+use super::super::{DeviceCycle, OfRanks};
 use crate::backend::opencl::OpenClBackend;
 use crate::comm::among::Group;
 use crate::comm::processes::simulated::processes;
@@ -25,6 +25,7 @@ use crate::operator::plan::Offer;
 use crate::partition::{Part, split};
 use crate::precond;
 use crate::precond::near_null::NearNull;
+use crate::precond::scaling::Scaling;
 
 /// A rank, and what it has.
 struct OnRank<'a> {
@@ -43,13 +44,16 @@ struct Cuts<'a>(&'a [usize], &'a [usize]);
 fn on_ranks<R: Send>(
     (a, near_null): (&Csr, &NearNull),
     Cuts(cuts, of_processes): Cuts<'_>,
-    format: Format,
+    (format, scaling): (Format, Option<&Scaling>),
     most: usize,
     body: impl Fn(OnRank<'_>) -> R + Sync,
 ) -> Vec<R> {
     let rows: Vec<Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
     let device = list().devices.remove(0);
-    let run = |levels: &Levels, part: Part<'_>, board: Board, comm: Box<dyn Communicator<f32>>| {
+    let run = |levels: &Levels, mut part: Part<'_>, board: Board, comm: Box<dyn Communicator<f32>>| {
+        if let Some(scaling) = scaling {
+            (part.values, part.of) = (scaling.values(a, part.rows.clone()).unwrap().into(), None);
+        }
         let ctx = Arc::new(Context::open(&device).unwrap());
         let tuning = Tuning::default_for(&device, Shape::Gpu);
         let offer = Offer::of(&part, 2.0, format, target(&ctx, &tuning)).unwrap();
@@ -114,35 +118,38 @@ fn entries(a: &Sparse, column: impl Fn(usize) -> usize) -> Entries {
 
 /// A rank's rows of A, −P and its transpose of the levels that are shared, and of the first that is not A alone.
 fn levels(a: &Csr, cuts: Cuts<'_>, format: Format, most: usize) -> Vec<[Entries; 3]> {
-    let of_ranks = on_ranks((a, &constant()), cuts, format, most, |OnRank { ctx, block, levels, among, .. }| {
-        let on = SetUp::<f64, f64>::new(ctx, &Tuning::default_for(ctx.info(), Shape::Gpu)).unwrap().unwrap();
-        let mut descent = Descent::new();
-        let (first, _) = on.first_among(levels, 2.0, block.patterns(), among).unwrap();
-        let top = on.descend_among(first, &mut descent, among).unwrap();
-        let number = |(first, n): (usize, usize), others: Vec<u32>| {
-            move |j: usize| if j < n { first + j } else { others[j - n] as usize }
-        };
-        let mut places = Vec::new();
-        for Made { a, halo, .. } in &descent.made {
-            let own = (among.places(a.n_rows).unwrap().0, a.n_rows);
-            let plan = halo.as_ref().unwrap();
-            let others = among.exchanged(plan, plan.send.iter().map(|i| i + own.0 as u32).collect()).unwrap();
-            places.push(number(own, others));
-        }
-        let of_level = |(k, Made { a, transfer, .. }): (usize, &Made)| {
-            let [p, restriction] = transfer.as_ref().unwrap();
-            let p = on.read(p).unwrap();
-            let p = match places.get(k + 1) {
-                Some(number) => entries(&p, number),
-                None => entries(&p, |j| j),
+    let of_ranks =
+        on_ranks((a, &constant()), cuts, (format, None), most, |OnRank { ctx, block, levels, among, .. }| {
+            let on = SetUp::<f64, f64>::new(ctx, &Tuning::default_for(ctx.info(), Shape::Gpu)).unwrap().unwrap();
+            let mut descent = Descent::new();
+            let of = OfRanks { factor: 2.0, patterns: block.patterns(), scaled_by: None };
+            let (first, _) = on.first_among(levels, of, among).unwrap();
+            let top = on.descend_among(first, &mut descent, among).unwrap();
+            let number = |(first, n): (usize, usize), others: Vec<u32>| {
+                move |j: usize| if j < n { first + j } else { others[j - n] as usize }
             };
-            [entries(&on.read(a).unwrap(), &places[k]), p, entries(&on.read(restriction).unwrap(), &places[k])]
-        };
-        let mut made: Vec<[Entries; 3]> = descent.made.iter().enumerate().map(of_level).collect();
-        let last = if among.board.rank() == 0 { entries(&on.read(&top.matrix).unwrap(), |j| j) } else { Vec::new() };
-        made.push([last, Vec::new(), Vec::new()]);
-        made
-    });
+            let mut places = Vec::new();
+            for Made { a, halo, .. } in &descent.made {
+                let own = (among.places(a.n_rows).unwrap().0, a.n_rows);
+                let plan = halo.as_ref().unwrap();
+                let others = among.exchanged(plan, plan.send.iter().map(|i| i + own.0 as u32).collect()).unwrap();
+                places.push(number(own, others));
+            }
+            let of_level = |(k, Made { a, transfer, .. }): (usize, &Made)| {
+                let [p, restriction] = transfer.as_ref().unwrap();
+                let p = on.read(p).unwrap();
+                let p = match places.get(k + 1) {
+                    Some(number) => entries(&p, number),
+                    None => entries(&p, |j| j),
+                };
+                [entries(&on.read(a).unwrap(), &places[k]), p, entries(&on.read(restriction).unwrap(), &places[k])]
+            };
+            let mut made: Vec<[Entries; 3]> = descent.made.iter().enumerate().map(of_level).collect();
+            let last =
+                if among.board.rank() == 0 { entries(&on.read(&top.matrix).unwrap(), |j| j) } else { Vec::new() };
+            made.push([last, Vec::new(), Vec::new()]);
+            made
+        });
     let count = of_ranks[0].len();
     (0..count).map(|k| [0, 1, 2].map(|m| of_ranks.iter().flat_map(|made| made[k][m].clone()).collect())).collect()
 }
@@ -204,25 +211,37 @@ fn levels_are_products() {
     }
 }
 
-/// Iterations of cg with the cycle of these ranks until ‖r‖ is 1e-8 of what it was; and the last x.
-fn iterations(a: &Csr, near_null: &NearNull, cuts: Cuts<'_>, most: usize) -> (usize, Vec<f64>) {
+/// Iterations of cg with the cycle of these ranks until ‖r‖ is 1e-8 of what it was, and the last x. Ranks may have scaled rows.
+fn iterations(
+    (a, scaling): (&Csr, Option<&Scaling>),
+    near_null: &NearNull,
+    cuts: Cuts<'_>,
+    most: usize,
+) -> (usize, Vec<f64>) {
     let size = cuts.0.len() - 1;
-    let results = on_ranks((a, near_null), cuts, Format::Auto, most, |OnRank { ctx, block, levels, among, comm }| {
+    let s = |i: usize| scaling.map_or(1.0, |scaling| scaling.roots()[i].recip());
+    let how = (Format::Auto, scaling);
+    let results = on_ranks((a, near_null), cuts, how, most, |OnRank { ctx, block, levels, among, comm }| {
         let tuning = Tuning::default_for(ctx.info(), Shape::Gpu);
         let of_all = (size > 1).then_some(among);
-        let made = DeviceCycle::<f64>::new::<f64>(ctx, &tuning, levels, (2.0, block.patterns()), of_all).unwrap();
+        let (first, n) = among.own;
+        let weights: Vec<f64> = (first..first + n).map(|i| s(i).powi(-2)).collect();
+        let weights = DeviceVec::from_slice(ctx, &weights, "the diagonal").unwrap();
+        let of = OfRanks { factor: 2.0, patterns: block.patterns(), scaled_by: scaling.map(|_| &weights) };
+        let made = DeviceCycle::<f64>::new::<f64>(ctx, &tuning, levels, of, of_all).unwrap();
         let (mut cycle, hierarchy) = made.unwrap();
         assert_eq!(hierarchy.unwrap().levels[0].rows, a.n_rows());
         let m: &mut dyn precond::OnRank<OpenClBackend<f64, f64>> = &mut cycle;
         m.connect(comm);
-        let (first, n) = among.own;
         let (mut from, mut to) =
             (DeviceVec::<f64>::zeros(ctx, n, "r").unwrap(), DeviceVec::<f64>::zeros(ctx, n, "z").unwrap());
         let mut apply = |r: &[f64]| {
-            from.write(ctx, 0, &r[first..first + n]).unwrap();
+            let own: Vec<f64> = (first..first + n).map(|i| s(i) * r[i]).collect();
+            from.write(ctx, 0, &own).unwrap();
             m.apply(&from, &mut to).unwrap();
             let mut own = vec![0.0; n];
             to.read(ctx, 0, &mut own).unwrap();
+            own.iter_mut().enumerate().for_each(|(k, z)| *z *= s(first + k));
             among.board.all(own).unwrap().iter().flat_map(|part| part.to_vec()).collect::<Vec<f64>>()
         };
         let dot = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>();
@@ -271,10 +290,17 @@ fn cycles_of_ranks() {
         ("elasticity3d-jumps:6", &[0, 300, system("elasticity3d-jumps:6").n_rows()], rigid([6; 3])),
     ] {
         let a = system(spec);
-        let (alone, _) = iterations(&a, &near_null, Cuts(&[0, a.n_rows()], &[]), 0);
+        let (alone, _) = iterations((&a, None), &near_null, Cuts(&[0, a.n_rows()], &[]), 0);
+        let scaling = Scaling::by(&a.diagonal(), 2.0, None);
+        let scaled = |cuts, most| iterations((&a, Some(&scaling)), &near_null, Cuts(cuts, &[]), most).0;
+        let ends = [0, a.n_rows()];
+        let alone_scaled = scaled(&ends, 0);
+        assert!(alone_scaled.abs_diff(alone) <= 1, "{spec}: {alone_scaled} iterations, as they are {alone}");
         // shared as far as there are many rows, and all of it by all
         for most in [1000, usize::MAX] {
-            let (shared, _) = iterations(&a, &near_null, Cuts(cuts, &[]), most);
+            let (shared, _) = iterations((&a, None), &near_null, Cuts(cuts, &[]), most);
+            let of_scaled = scaled(cuts, most);
+            assert!(of_scaled.abs_diff(shared) <= 1, "{spec}: {of_scaled} iterations, as they are {shared}");
             assert!(shared <= alone + 3, "{spec}: {shared} iterations, alone {alone}");
             if most == usize::MAX {
                 assert_eq!(shared, alone, "{spec}");
@@ -282,7 +308,7 @@ fn cycles_of_ranks() {
             if near_null.is_constant() {
                 let size = cuts.len() - 1;
                 for of_processes in [vec![size], vec![1, size - 1], vec![1; size]] {
-                    let (several, _) = iterations(&a, &near_null, Cuts(cuts, &of_processes), most);
+                    let (several, _) = iterations((&a, None), &near_null, Cuts(cuts, &of_processes), most);
                     assert_eq!(several, shared, "{spec}, {of_processes:?}");
                 }
             }
