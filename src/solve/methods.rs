@@ -75,6 +75,10 @@ impl Solver {
                 }
                 (None, former) => {
                     let residual = self.measured(b, x, residual, statistics)?;
+                    let met = rounds::met(stop, &residual).filter(|_| reason == Reason::Slow);
+                    if let Some(met) = met {
+                        return Ok((met, residual));
+                    }
                     let Some((former, of_former)) = former.filter(|_| !is_best) else { return Ok((reason, residual)) };
                     let of_former = self.measured(b, &former, of_former, statistics)?;
                     if residual.norm_2 <= of_former.norm_2 {
