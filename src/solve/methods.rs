@@ -54,7 +54,7 @@ impl Solver {
             };
             let (reason, residual) = self.told(answer);
             let met = attempt.ended(&(reason, residual), statistics);
-            let ended = Instant::now();
+            let (ended, compiled) = (Instant::now(), statistics.compile);
             let to = self.next_method(&(reason, residual), stop)?;
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
             if let Some(memory) = memory.take_if(|_| to.is_none() && self.failures.len() == failed) {
@@ -66,7 +66,8 @@ impl Solver {
                 (Some(to), former) => {
                     best = if is_best { Some((copied(x), residual)) } else { former };
                     self.switch(to, reason, statistics)?;
-                    attempt = Attempt::begun(to, ended.elapsed(), statistics);
+                    let compiling = statistics.compile - compiled;
+                    attempt = Attempt::begun(to, ended.elapsed().saturating_sub(compiling), statistics);
                     if to.method.minimises() {
                         // along a null space x has only grown, so that its residual is one of rounding
                         x.fill(0.0);
