@@ -1,4 +1,4 @@
-/* The first level of multigrid, D^(-1/2) A D^(-1/2), from rows by their patterns (dictionary.cl) that a device has. REAL is that of these
+/* The first level of multigrid, D^(-1/2) A D^(-1/2), from rows that a device has: by their patterns (dictionary.cl), or compressed. REAL is that of these
  * rows; levels are in single precision. Rows have `times` as what they are multiplied by here, a power of two that undoes the factor
  * of the ranks. */
 #if SHAPE_CPU
@@ -48,6 +48,18 @@ KERNEL void first_diagonal(PATTERNS_ARGS, __global real *restrict diagonal)
         real own = 0;
         EACH_OF_PATTERN(i, place, column, value)
             own = column == i ? value : own;
+        diagonal[i] = own;
+    }
+}
+
+/* d of compressed rows. */
+KERNEL void first_diagonal_of_rows(uint n, __global const uint *restrict starts, __global const uint *restrict columns,
+                                   __global const real *restrict values, real times, __global real *restrict diagonal)
+{
+    EACH_ROW(i, n) {
+        real own = 0;
+        for (uint e = starts[i]; e < starts[i + 1]; e++)
+            own = columns[e] == i ? times * values[e] : own;
         diagonal[i] = own;
     }
 }
@@ -105,6 +117,18 @@ KERNEL void first_entries(PATTERNS_ARGS, __global const real *restrict scale, __
             to_columns[at] = column;
             to_values[at++] = column == i ? 1 : (float)(value * (own * scale[column]));
         }
+    }
+}
+
+/* The same of compressed rows. */
+KERNEL void first_values(uint n, __global const uint *restrict starts, __global const uint *restrict columns,
+                         __global const real *restrict values, real times, __global const real *restrict scale,
+                         __global float *restrict to)
+{
+    EACH_ROW(i, n) {
+        const real own = scale[i];
+        for (uint e = starts[i]; e < starts[i + 1]; e++)
+            to[e] = columns[e] == i ? 1 : (float)(times * values[e] * (own * scale[columns[e]]));
     }
 }
 

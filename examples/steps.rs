@@ -1,4 +1,4 @@
-//! A matrix whose values change from step to step, as in time or in a nonlinear solve: `cargo run --release --example steps [SIDE]`.
+//! A matrix whose values change from step to step, as in time or in a nonlinear solve: `cargo run --release --example steps [PROBLEM]`.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use declive::{Control, HugePages, Setup, Solver, Stop};
 static MEMORY: HugePages = HugePages;
 
 fn main() -> declive::Result<()> {
-    let side = std::env::args().nth(1).unwrap_or_else(|| "40".into());
-    let a = format!("variable:{side}").parse::<Spec>()?.build()?;
+    let problem = std::env::args().nth(1).unwrap_or_else(|| "variable:40".into());
+    let a = problem.parse::<Spec>()?.build()?;
     let (n, values) = (a.n_rows(), a.values().to_vec());
     let start = Instant::now();
     let mut solver = Solver::new(a, &Setup::default())?;

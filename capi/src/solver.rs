@@ -302,7 +302,7 @@ impl AnySolver {
 
     fn update(&mut self, values: &[f64]) -> declive::Result<()> {
         match self {
-            Self::Real(solver) => solver.update_values(values.to_vec()),
+            Self::Real(solver) => solver.update_values(values),
             Self::Complex(solver) => solver.update_values(complex(values).to_vec()),
         }
     }

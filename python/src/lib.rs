@@ -14,6 +14,10 @@ mod report;
 mod run;
 mod solver;
 
+/// Large arrays are filled sooner.
+#[global_allocator]
+static MEMORY: declive::HugePages = declive::HugePages;
+
 /// What the package is made of.
 #[pyo3::pymodule]
 mod _declive {

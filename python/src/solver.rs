@@ -103,7 +103,7 @@ impl Any {
 
     fn update_values(&mut self, values: &[f64]) -> Result<(), Error> {
         match self {
-            Self::Real(solver) => solver.update_values(values.to_vec()),
+            Self::Real(solver) => solver.update_values(values),
             Self::Complex(solver) => solver.update_values(bytemuck::cast_slice::<f64, Complex64>(values).to_vec()),
             Self::Form(_) => Err(Error::Usage(
                 "a complex matrix with a preconditioner of one's own gets no other values; build another solver".into(),

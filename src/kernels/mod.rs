@@ -30,6 +30,7 @@ pub(crate) mod persistent;
 pub(crate) mod primitives;
 pub(crate) mod products;
 pub(crate) mod sell;
+pub(crate) mod sell_layout;
 pub(crate) mod stream;
 pub(crate) mod tridiagonal;
 mod tuning;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::patterns::{Compressed, Found, Patterns};
+use super::patterns::{Compressed, Found, Numbered, Patterns};
 use super::scalar::Scalar;
 use super::search::first;
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ impl Csr {
 
     /// All rows.
     pub(crate) fn compressed(&self) -> Compressed<'_> {
-        Compressed { row_ptr: &self.row_ptr, col_idx: &self.col_idx, values: &self.values }
+        Compressed { row_ptr: &self.row_ptr, columns: Numbered::as_given(&self.col_idx), values: &self.values }
     }
 }
 

@@ -32,12 +32,46 @@ pub(crate) struct Patterns {
 }
 
 /// Compressed rows in which patterns are looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Compressed<'a> {
     /// Where rows begin and the last ends, from the first of them on, which need not be 0.
     pub(crate) row_ptr: &'a [usize],
-    pub(crate) col_idx: &'a [u32],
+    pub(crate) columns: Numbered<'a>,
     pub(crate) values: &'a [f64],
+}
+
+/// Columns of entries, renumbered where they are read: some, which follow each other, from 0 on, and then others, which are sorted.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbered<'a> {
+    pub(crate) given: &'a [u32],
+    pub(crate) own: Range<u32>,
+    pub(crate) others: &'a [u32],
+}
+
+impl<'a> Numbered<'a> {
+    /// Those that keep their numbers.
+    pub(crate) fn as_given(given: &'a [u32]) -> Self {
+        Self { given, own: 0..u32::MAX, others: &[] }
+    }
+
+    /// Whether all keep their numbers.
+    fn is_as_given(&self) -> bool {
+        self.own == (0..u32::MAX)
+    }
+
+    /// The number of a column.
+    pub(crate) fn number(&self, column: u32) -> u32 {
+        if self.own.contains(&column) {
+            return column - self.own.start;
+        }
+        let (Ok(k) | Err(k)) = self.others.binary_search(&column);
+        (self.own.end - self.own.start) + k as u32
+    }
+
+    /// The numbers of the columns of some entries.
+    pub(crate) fn range(&self, entries: Range<usize>) -> impl Iterator<Item = u32> {
+        self.given[entries].iter().map(|&column| self.number(column))
+    }
 }
 
 impl Patterns {
@@ -194,7 +228,7 @@ impl Rows<'_> {
     }
 
     fn distances(&self, row: usize) -> impl Iterator<Item = i32> {
-        self.rows.col_idx[self.entries(row)].iter().map(move |&col| (i64::from(col) - row as i64) as i32)
+        self.rows.columns.range(self.entries(row)).map(move |col| (i64::from(col) - row as i64) as i32)
     }
 
     fn values(&self, row: usize) -> &[f64] {
@@ -208,9 +242,18 @@ impl Rows<'_> {
         self.hasher.hash_one((distances, bits))
     }
 
+    fn have_same_distances(&self, a: usize, b: usize) -> bool {
+        let columns = &self.rows.columns;
+        if !columns.is_as_given() {
+            return self.distances(a).eq(self.distances(b));
+        }
+        let ([of_a, of_b], apart) = ([a, b].map(|row| &columns.given[self.entries(row)]), b.wrapping_sub(a) as u32);
+        of_a.len() == of_b.len() && of_a.iter().zip(of_b).all(|(i, j)| j.wrapping_sub(*i) == apart)
+    }
+
     fn are_alike(&self, a: usize, b: usize) -> bool {
         let bits = |row: usize| self.values(row).iter().map(|v| v.to_bits());
-        self.distances(a).eq(self.distances(b)) && (!self.with_values || bits(a).eq(bits(b)))
+        self.have_same_distances(a, b) && (!self.with_values || bits(a).eq(bits(b)))
     }
 }
 

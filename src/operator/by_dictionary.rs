@@ -78,7 +78,7 @@ impl<T: Real> Layout<T> for ByDictionary<'_> {
 
     fn is_trusted(&self, target: Target) -> bool {
         self.dictionary().suit(target.shape) || {
-            let compressed = Compressed { part: self.part, factor: self.factor };
+            let compressed = Compressed::<T>::new(self.part, self.factor);
             let usual = Layout::<T>::bytes(&compressed);
             self.dictionary().values.is_some() && usual > FAR && Layout::<T>::bytes(self) <= usual / 8
         }
@@ -111,9 +111,9 @@ struct ByPattern<T> {
     patterns: Arc<Patterns>,
 }
 
-impl<T: Real> Values for ByPattern<T> {
+impl<T: Real> Values<T> for ByPattern<T> {
     fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
-        let all = RowValues { row_ptr: new.row_ptr(), values: &new.values, factor: new.factor };
+        let all = RowValues { row_ptr: new.row_ptr(), values: new.values()?, factor: new.factor };
         for DictionarySegment { rows, values } in &self.block.segments {
             let rows = rows.start as usize..rows.end as usize;
             values.make_anew(ctx, self.patterns.slice(), |at, to| self.patterns.fill(&all, &rows, at, to))?;

@@ -13,6 +13,7 @@ use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBlock, CsrRows, CsrSegment};
 use crate::kernels::{Shape, Tuning};
+use crate::memory::Plain;
 use crate::partition::{NewValues, Part, compressed_bytes};
 use crate::real::Real;
 
@@ -20,12 +21,20 @@ use crate::real::Real;
 const FEW: usize = 1 << 14;
 
 /// The rows of a part, times `factor`, as they are.
-pub(super) struct Compressed<'a> {
+pub(super) struct Compressed<'a, T> {
     pub(super) part: &'a Part<'a>,
     pub(super) factor: f64,
+    /// What the device has already.
+    pub(super) moved: Option<Arc<CsrBlock<T>>>,
 }
 
-impl<T: Real> Layout<T> for Compressed<'_> {
+impl<'a, T> Compressed<'a, T> {
+    pub(super) fn new(part: &'a Part<'a>, factor: f64) -> Self {
+        Self { part, factor, moved: None }
+    }
+}
+
+impl<T: Real> Layout<T> for Compressed<'_, T> {
     fn format(&self) -> Format {
         Format::Csr
     }
@@ -40,7 +49,10 @@ impl<T: Real> Layout<T> for Compressed<'_> {
     }
 
     fn upload(&self, ctx: &Context, tuning: &Tuning) -> Result<DeviceRows<T>> {
-        let block = block(ctx, self.part, self.factor)?;
+        let block = match &self.moved {
+            Some(moved) => Arc::clone(moved),
+            None => block(ctx, self.part, self.factor)?,
+        };
         rows(ctx, &block, &RowBlocks::cut(self.part, tuning, &segments_of(&block)))
     }
 }
@@ -117,13 +129,31 @@ pub(crate) fn rows<T: Real>(ctx: &Context, block: &Arc<CsrBlock<T>>, cut: &RowBl
 }
 
 /// Entry by entry.
-impl<T: Real> Values for Arc<CsrBlock<T>> {
+impl<T: Real> Values<T> for Arc<CsrBlock<T>> {
     fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
+        let all = new.values()?;
         for CsrSegment { before, values, .. } in &self.segments {
-            let of_segment = &new.values[*before as usize..][..values.len()];
+            let of_segment = &all[*before as usize..][..values.len()];
             values.make_anew(ctx, 1, |at, to| fill(&of_segment[at], new.factor, to))?;
         }
         Ok(true)
+    }
+
+    fn compressed(&self, ctx: &Context) -> Result<Option<CsrBlock<T>>> {
+        fn copy<V: Plain>(ctx: &Context, from: &DeviceVec<V>, what: &'static str) -> Result<DeviceVec<V>> {
+            let mut to = DeviceVec::uninit(ctx, from.len(), what)?;
+            from.copy_to(ctx, &mut to, from.len())?;
+            Ok(to)
+        }
+        let [CsrSegment { rows, before, col_idx, values }] = &self.segments[..] else { return Ok(None) };
+        let segment = CsrSegment {
+            rows: rows.clone(),
+            before: *before,
+            col_idx: copy(ctx, col_idx, "the column indices")?,
+            values: copy(ctx, values, "the values of the matrix")?,
+        };
+        let row_ptr = copy(ctx, &self.row_ptr, "the row pointers")?;
+        Ok(Some(CsrBlock { n_rows: self.n_rows, n_cols: self.n_cols, row_ptr, segments: vec![segment] }))
     }
 }
 
@@ -155,11 +185,15 @@ pub(crate) fn columns(ctx: &Context, indices: &[u32], limit: usize) -> Result<De
 }
 
 /// Moves values, times `factor`.
-fn values<T: Real>(ctx: &Context, values: &[f64], factor: f64) -> Result<DeviceVec<T>> {
+///
+/// # Errors
+/// [`Error::OutOfDeviceMemory`](crate::Error::OutOfDeviceMemory).
+pub(super) fn values<T: Real>(ctx: &Context, values: &[f64], factor: f64) -> Result<DeviceVec<T>> {
     DeviceVec::made(ctx, values.len(), 1, "the values of the matrix", |at, to| fill(&values[at], factor, to))
 }
 
-fn fill<T: Real>(values: &[f64], factor: f64, to: &mut [T]) {
+/// Values times `factor`, in their places.
+pub(super) fn fill<T: Real>(values: &[f64], factor: f64, to: &mut [T]) {
     to.par_iter_mut().with_min_len(FEW).zip(values).for_each(|(to, &v)| *to = T::from_f64(v * factor));
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::device::Context;
 use crate::error::Result;
+use crate::kernels::csr::CsrBlock;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::{ProductRows, Rows};
 use crate::partition::NewValues;
@@ -32,18 +33,26 @@ pub(crate) struct DeviceRows<T> {
     /// All of them, in fewer launches if that can be.
     whole: Vec<Box<dyn ProductRows<T>>>,
     /// Their values, if these have places that follow from the pattern alone.
-    values: Option<Box<dyn Values>>,
+    values: Option<Box<dyn Values<T>>>,
     /// The block, if rows are by their patterns.
     patterns: Option<Arc<DictionaryBlock<T>>>,
 }
 
 /// Values of rows on a device.
-pub(super) trait Values: Send + Sync {
+pub(super) trait Values<T>: Send + Sync {
     /// Puts others of the same pattern in their places; tells whether they fit.
     ///
     /// # Errors
     /// [`Error::OpenCl`](crate::Error::OpenCl).
     fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool>;
+
+    /// The rows as they were before they were laid out, in one piece; `None` where only the host has them.
+    ///
+    /// # Errors
+    /// A failing device, or not enough memory.
+    fn compressed(&self, _: &Context) -> Result<Option<CsrBlock<T>>> {
+        Ok(None)
+    }
 }
 
 /// Launches of one kind.
@@ -66,7 +75,7 @@ impl<T> DeviceRows<T> {
     }
 
     /// The same, whose values may be replaced.
-    pub(super) fn with_values(self, values: impl Values + 'static) -> Self {
+    pub(super) fn with_values(self, values: impl Values<T> + 'static) -> Self {
         Self { values: Some(Box::new(values)), ..self }
     }
 
@@ -78,6 +87,14 @@ impl<T> DeviceRows<T> {
     /// The block, if rows are by their patterns.
     pub(crate) fn patterns(&self) -> Option<&DictionaryBlock<T>> {
         self.patterns.as_deref()
+    }
+
+    /// A copy of the rows as they were before they were laid out, if the device can make one.
+    ///
+    /// # Errors
+    /// A failing device, or not enough memory.
+    pub(crate) fn compressed(&self, ctx: &Context) -> Result<Option<CsrBlock<T>>> {
+        self.values.as_ref().map_or(Ok(None), |values| values.compressed(ctx))
     }
 
     /// Puts other values in the places of these, if they have such; tells whether it did.

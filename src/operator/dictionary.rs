@@ -44,7 +44,7 @@ impl Dictionary {
     /// Those of `part`, with the values or without; `None` if there are too many. A matrix knows its own from the first search on, and those of a
     /// part follow.
     fn find(part: &Part<'_>, with_values: bool) -> Option<Self> {
-        let rows = Compressed { row_ptr: part.row_ptr, col_idx: &part.col_idx, values: &part.values };
+        let rows = Compressed { row_ptr: part.row_ptr, columns: part.col_idx.numbered(), values: &part.values };
         let of_matrix = part.of.filter(|_| with_values).and_then(Csr::patterns);
         match (part.of, of_matrix) {
             (Some(a), _) if with_values && part.n_owned() == a.n_rows() => of_matrix.cloned().map(Self),

@@ -157,10 +157,7 @@ impl<T: Real> HostBlock<T> {
         Ok(Self {
             a: Arc::clone(a),
             rows: part.rows,
-            col_idx: match part.col_idx {
-                Cow::Owned(col_idx) if dictionary.is_none() => Some(Arc::new(col_idx)),
-                _ => None,
-            },
+            col_idx: if dictionary.is_none() { part.col_idx.into_own().map(Arc::new) } else { None },
             values,
             dictionary: dictionary.map(Arc::new),
             halo: part.halo,
@@ -359,8 +356,7 @@ impl<T: Real> LinearOperator<HostBackend<T>> for HostBlock<T> {
     }
 
     fn take_values(&mut self, _: &HostBackend<T>, new: &NewValues<'_>) -> Result<bool> {
-        let are_of_matrix = matches!(new.values, Cow::Borrowed(_));
-        (self.a, self.values) = (Arc::clone(new.a), own_values(&new.values, are_of_matrix, new.factor));
+        (self.a, self.values) = (Arc::clone(new.a), own_values(new.values()?, new.are_of_matrix(), new.factor));
         Ok(self.dictionary.is_none())
     }
 

@@ -10,7 +10,6 @@ use crate::backend::opencl::{DeviceSums, OpenClBackend};
 use crate::backend::{Arriving, Backend, LinearOperator, pair};
 use crate::device::{Context, DeviceVec, Grid};
 use crate::error::Result;
-use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::products::{Product, Rows};
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
 use crate::partition::{HaloPlan, NewValues, Part};
@@ -137,9 +136,9 @@ impl<T: Real> DeviceBlock<T> {
         self.launches(Which::All).try_for_each(|rows| kernels.prepare(ctx, rows, ProductsFor::Columns(self.columns)))
     }
 
-    /// The rows, if they are by their patterns.
-    pub(crate) fn patterns(&self) -> Option<&DictionaryBlock<T>> {
-        self.rows.patterns()
+    /// The rows.
+    pub(crate) fn rows(&self) -> &DeviceRows<T> {
+        &self.rows
     }
 
     /// What is exchanged for a product.

@@ -11,6 +11,8 @@ use super::csr::Compressed;
 use super::device_rows::DeviceRows;
 use super::dictionary::Dictionary;
 use super::sell::Sell;
+use super::sell::made::SellOfMoved;
+use super::sell::moved::Mover;
 use crate::device::{Context, Info};
 use crate::error::{Error, Result};
 use crate::kernels::{Shape, Tuning};
@@ -32,7 +34,7 @@ const COLUMN_SLICED: f64 = 2.0;
 const SAMPLE: usize = 1 << 12;
 
 /// Rows laid out in a format, all but moved: what is to be known of a format before its rows are on a device.
-pub(super) trait Layout<T> {
+pub(crate) trait Layout<T> {
     fn format(&self) -> Format;
 
     /// Bytes of the matrix that a product reads and writes, each array counted once.
@@ -91,7 +93,7 @@ impl<'a, T: Real> Offer<'a, T> {
             Ok(Offer::new(part, ByDictionary::new(part, factor, dictionary, target.shape)))
         }),
         (Format::Sell, |part, factor, _| Ok(Offer::new(part, Sell::plan(part, factor)))),
-        (Format::Csr, |part, factor, _| Ok(Offer::new(part, Compressed { part, factor }))),
+        (Format::Csr, |part, factor, _| Ok(Offer::new(part, Compressed::<T>::new(part, factor)))),
     ];
 
     fn new(part: &Part<'_>, layout: impl Layout<T> + 'a) -> Self {
@@ -103,11 +105,24 @@ impl<'a, T: Real> Offer<'a, T> {
     /// # Errors
     /// [`Error::Usage`] if the rows do not fit the format.
     pub(crate) fn of(part: &'a Part<'a>, factor: f64, format: Format, target: Target) -> Result<Self> {
+        Self::on(part, factor, format, (target, None))
+    }
+
+    /// The same, where a device may have the rows first.
+    ///
+    /// # Errors
+    /// As above; a failing device.
+    pub(crate) fn on(
+        part: &'a Part<'a>,
+        factor: f64,
+        format: Format,
+        (target, mover): (Target, Option<&Mover<'_, T>>),
+    ) -> Result<Self> {
         if format == Format::Auto {
-            let mut all = Self::all(part, factor, target, false);
+            let mut all = Self::all(part, factor, (target, mover), false)?;
             return Ok(all.swap_remove(by_bytes(&all, target)));
         }
-        Self::one(part, factor, format, target).map_err(|why| refused(format, &why))
+        Self::one(part, factor, format, (target, mover))?.map_err(|why| refused(format, &why))
     }
 
     /// Each format.
@@ -115,10 +130,29 @@ impl<'a, T: Real> Offer<'a, T> {
         Self::ALL.map(|(format, lay)| (format, lay(part, factor, target)))
     }
 
-    fn one(part: &'a Part<'a>, factor: f64, format: Format, target: Target) -> Fitting<'a, T> {
+    fn one(
+        part: &'a Part<'a>,
+        factor: f64,
+        format: Format,
+        (target, mover): (Target, Option<&Mover<'_, T>>),
+    ) -> Result<Fitting<'a, T>> {
+        if let Some(mover) = mover {
+            match format {
+                Format::Sell => {
+                    if let Some((ctx, moved)) = mover.rows(part, factor)? {
+                        return Ok(Ok(Self::new(part, SellOfMoved::plan(ctx, part, factor, &moved)?)));
+                    }
+                }
+                Format::Csr => {
+                    let moved = mover.compressed(part, factor)?;
+                    return Ok(Ok(Self::new(part, Compressed { moved, ..Compressed::new(part, factor) })));
+                }
+                _ => {}
+            }
+        }
         let row = Self::ALL.into_iter().find(|row| row.0 == format);
         let (_, lay) = row.unwrap_or_else(|| unreachable!("{format} has a layout"));
-        lay(part, factor, target)
+        Ok(lay(part, factor, target))
     }
 
     /// The formats that are possible, but for those that can't be what the rule of bytes takes or, if formats are to be
@@ -126,30 +160,44 @@ impl<'a, T: Real> Offer<'a, T> {
     /// 3.1 products took 1.1 to 1.8 times as long as with `csr`, for fewer bytes, and 0.1 s more to prepare.
     ///
     /// Costs a pass over the entries for each way to find patterns, which ends early where rows differ, and three for
-    /// slices.
-    pub(crate) fn all(part: &'a Part<'a>, factor: f64, target: Target, compared: bool) -> Vec<Self> {
+    /// slices, which a device may make that has the rows.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn all(
+        part: &'a Part<'a>,
+        factor: f64,
+        (target, mover): (Target, Option<&Mover<'_, T>>),
+        compared: bool,
+    ) -> Result<Vec<Self>> {
         let trusted = |all: &[Self]| all.iter().find(|offer| offer.layout.is_trusted(target)).map(|offer| offer.bytes);
-        let one = |format| {
+        let one = |format, mover| -> Result<Option<Self>> {
             let looking = Instant::now();
-            let found = Self::one(part, factor, format, target);
+            let found = Self::one(part, factor, format, (target, mover))?.ok();
             log::debug!("{} rows, looked at as {format} in {:.1?}", part.n_owned(), looking.elapsed());
-            found
+            Ok(found)
         };
-        let mut all: Vec<Self> = one(Format::Dictionary).into_iter().collect();
+        let mut all: Vec<Self> = one(Format::Dictionary, None)?.into_iter().collect();
         if trusted(&all).is_none() {
-            all.extend(one(Format::Pattern));
+            all.extend(one(Format::Pattern, None)?);
         }
-        let least = with_vectors::<T>(part, (least_sliced::<T>(part) * part.nnz() as f64) as usize);
+        let least = match mover {
+            // of values that nobody has yet
+            Some(mover) if mover.scales() => COLUMN_SLICED + size_of::<T>() as f64,
+            _ => least_sliced::<T>(part),
+        };
+        let least = with_vectors::<T>(part, (least * part.nnz() as f64) as usize);
         let is_worthwhile = match trusted(&all) {
             Some(fewest) if compared => is_near(least, fewest),
             Some(fewest) => has_rows(part, target) && least < fewest,
             None => compared || has_rows(part, target) || has_dominant_row(part, target),
         };
         if target.shape == Shape::Gpu && is_worthwhile {
-            all.extend(one(Format::Sell));
+            // where patterns are there, slices are but a rival
+            all.extend(one(Format::Sell, mover.filter(|_| trusted(&all).is_none()))?);
         }
-        all.extend(one(Format::Csr));
-        all
+        all.extend(one(Format::Csr, mover)?);
+        Ok(all)
     }
 
     /// What judgement needs.
@@ -235,7 +283,7 @@ mod tests {
     fn formats(spec: &str, shape: Shape, compared: bool) -> Vec<(Format, bool)> {
         let a = build(spec);
         let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
-        let all = Offer::<f64>::all(&part, 1.0, target(shape), compared);
+        let all = Offer::<f64>::all(&part, 1.0, (target(shape), None), compared).unwrap();
         all.iter().map(|offer| (offer.format, offer.layout.is_trusted(target(shape)))).collect()
     }
 
@@ -289,7 +337,7 @@ mod tests {
         let part = split(&a, std::slice::from_ref(&(0..1500))).remove(0);
         let of = |compute_units, compared| {
             let target = Target { compute_units, ..target(Shape::Gpu) };
-            let all = Offer::<f64>::all(&part, 1.0, target, compared);
+            let all = Offer::<f64>::all(&part, 1.0, (target, None), compared).unwrap();
             all.iter().map(|offer| (offer.format, offer.layout.is_trusted(target))).collect::<Vec<_>>()
         };
         assert_eq!(of(5, false), [(Format::Sell, true), (Format::Csr, true)]);
@@ -373,8 +421,8 @@ mod tests {
                 let kernels = Kernels::<f64, f64>::build(&ctx, tuning).unwrap();
                 let backend = OpenClBackend::new(Arc::clone(&ctx), kernels, n, Box::new(Alone::default())).unwrap();
                 let mut block = DeviceBlock::alone(&ctx, &backend.kernels.tuning, &part, &offer).unwrap();
-                let (rows, col_idx) = (0..n, Some(whole.col_idx().into()));
-                let new = NewValues { a: &whole, rows, col_idx, values: whole.values().into(), factor: 1.0 };
+                let (rows, col_idx) = (0..n, whole.col_idx().into());
+                let new = NewValues::new(&whole, rows, col_idx, None, 1.0);
                 assert!(block.take_values(&backend, &new).unwrap(), "{spec} {format}");
                 let x: Vec<f64> = (0..n).map(|i| (i * 7 % 11) as f64 - 5.0).collect();
                 let mut v = [backend.vector(0, "x").unwrap(), backend.vector(0, "y").unwrap()];

@@ -1,18 +1,21 @@
 //! Rows in slices, with columns and values in as few bytes as they need: the layout that `cl/sell.cl` describes.
 
 mod blocks;
+pub(crate) mod made;
+pub(crate) mod moved;
 mod replace;
 mod upload;
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::blocks::{NEEDS_HALO, begins, block_size, is_complex, marks};
+use self::blocks::{NEEDS_HALO, begins, block_size, is_complex, marks, pieces};
 use super::Format;
 use super::csr::Compressed;
-use super::device_rows::{DeviceRows, each};
+use super::device_rows::{DeviceRows, Sets, each};
 use super::plan::{Layout, Target, has_rows};
 use crate::device::Context;
 use crate::error::Result;
@@ -39,7 +42,7 @@ const FEW: usize = 32;
 const ALIGNED: usize = 16;
 
 /// Rows that one work-item takes each, or a piece of a long one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Unit {
     row: u32,
     /// The number of the piece, [`WHOLE`] for all of the row.
@@ -47,6 +50,19 @@ struct Unit {
 }
 
 const WHOLE: u32 = u32::MAX;
+
+/// Units one behind the other, by all threads.
+fn joined(parts: &[&[Unit]]) -> Vec<Unit> {
+    let mut all = vec![Unit::default(); parts.iter().map(|part| part.len()).sum()];
+    let (mut rest, mut places) = (&mut all[..], Vec::with_capacity(parts.len()));
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        places.push(place);
+        rest = behind;
+    }
+    places.into_par_iter().zip(parts).for_each(|(place, part)| place.copy_from_slice(part));
+    all
+}
 
 /// Every `step`-th block of a unit's rows, from block `first` on: neighbouring pieces have neighbouring columns.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +101,12 @@ impl Value {
             Self::Short => 2,
             Self::Char => 1,
         }
+    }
+
+    /// The narrowest that fits, which the working precision does.
+    fn narrowest<T>(fits: impl Fn(Self) -> bool) -> Self {
+        let narrow = Self::NARROW.into_iter().filter(|value| value.bytes::<T>() < size_of::<T>());
+        narrow.into_iter().find(|value| fits(*value)).unwrap_or(Self::Real)
     }
 
     /// The value as it is stored, if not in working precision.
@@ -199,26 +221,15 @@ impl<T: Real> Layout<T> for Sell<'_, T> {
     /// Where rows differ in length, slices suit a GPU better; with few rows, several work-items a row may do more. The sums of
     /// pieces are a launch of their own, which has to be worth while.
     fn is_trusted(&self, target: Target) -> bool {
-        let compressed = Compressed { part: self.part, factor: self.factor };
-        let [bytes, usual] = [Layout::<T>::bytes(self), Layout::<T>::bytes(&compressed)];
+        let compressed = Compressed::<T>::new(self.part, self.factor);
+        let [bytes, usual] = [Layout::<T>::bytes(self), Layout::bytes(&compressed)];
         let is_worthwhile = if self.long_rows.is_empty() { bytes <= usual } else { bytes <= usual / 20 * 19 };
-        target.shape == Shape::Gpu
-            && (has_rows(self.part, target) && is_worthwhile || !Layout::<T>::is_trusted(&compressed, target))
+        target.shape == Shape::Gpu && (has_rows(self.part, target) && is_worthwhile || !compressed.is_trusted(target))
     }
 
     fn upload(&self, ctx: &Context, _: &Tuning) -> Result<DeviceRows<T>> {
-        let (block, [interior, boundary]) = self.block(ctx)?;
-        let memory = self.bytes() + self.parts * size_of::<T>();
-        let rows = |set| SellRows { block: Arc::clone(&block), set };
-        // long rows may need the halo
-        let with_long = |sets: Vec<SliceSet>| {
-            let mut all = each(sets, rows);
-            all.extend(LongRows::of(&block).map(|long| Box::new(long) as _));
-            all
-        };
-        let whole = with_long(side_by_side(&interior, &boundary));
-        let all = DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole);
-        Ok(all.with_values(self.places(Arc::clone(&block))))
+        let (block, sets) = self.block(ctx)?;
+        Ok(self.launched(&block, sets).with_values(self.places(block)))
     }
 }
 
@@ -252,12 +263,37 @@ impl<T: Real> Sell<'_, T> {
 impl<'a, T: Real> Sell<'a, T> {
     /// Lays out the rows of `part`, times `factor`. Three passes over the entries, the memory of 8 bytes a row.
     pub(crate) fn plan(part: &'a Part<'a>, factor: f64) -> Self {
-        let marks = marks(part);
-        let mut this = Self::empty(part, factor, block_size(part, &marks));
-        this.list(&marks);
-        this.sort();
-        this.slice();
+        let mut this = Self::listed(part, factor, &marks(part));
+        let slices_of = |(list, List { units, .. }): (usize, &List)| {
+            let begins: Vec<usize> = (0..units.len()).step_by(UNITS).collect();
+            begins.into_par_iter().map(|first| this.shape(list, first)).collect()
+        };
+        let slices = this.lists.iter().enumerate().map(slices_of).collect();
+        this.take(slices);
         this
+    }
+
+    /// The units in order, of which there are no slices yet.
+    fn listed(part: &'a Part<'a>, factor: f64, marks: &[u8]) -> Self {
+        let pieces = pieces(marks);
+        let mut this = Self::empty(part, factor, block_size(part, marks, &pieces));
+        this.list(marks, &pieces);
+        this.sort();
+        this
+    }
+
+    /// What a product launches on the slices of a block, those without a halo and the others.
+    fn launched(&self, block: &Arc<SellBlock<T>>, [interior, boundary]: Sets<SliceSet>) -> DeviceRows<T> {
+        let memory = self.bytes() + self.parts * size_of::<T>();
+        let rows = |set| SellRows { block: Arc::clone(block), set };
+        // long rows may need the halo
+        let with_long = |sets: Vec<SliceSet>| {
+            let mut all = each(sets, rows);
+            all.extend(LongRows::of(block).map(|long| Box::new(long) as _));
+            all
+        };
+        let whole = with_long(side_by_side(&interior, &boundary));
+        DeviceRows::new(memory, [each(interior, rows), with_long(boundary)], whole)
     }
 
     /// Without any slices.
@@ -285,40 +321,52 @@ impl<'a, T: Real> Sell<'a, T> {
         self.bytes + 4 * numbers
     }
 
-    /// Puts each row into its list.
-    fn list(&mut self, marks: &[u8]) {
-        let n = self.part.n_owned();
-        let mean = self.part.nnz() / n.max(1);
-        let (mut lists, mut pieces) = (Vec::new(), Vec::new());
-        for k in 0..8 {
-            let block = if k % 4 < 2 { self.block } else { 1 };
-            lists.push(List { block, has_pieces: k % 2 == 1, units: Vec::new() });
-        }
-        let mut row = 0;
-        while row < n {
-            let is_block = self.block > 1 && begins(marks, self.block, row);
-            let block = if is_block { self.block } else { 1 };
-            let longest = (LONG * mean / block).clamp(LENGTHS[0], LENGTHS[1]);
-            let blocks = self.row_len(row) / block;
-            let kind = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if is_block { 0 } else { 2 };
-            if blocks <= longest {
-                lists[kind].units.push(Unit { row: row as u32, piece: WHOLE });
-            } else {
-                let count = blocks.div_ceil(longest);
-                for first in 0..count {
-                    lists[kind + 1].units.push(Unit { row: row as u32, piece: pieces.len() as u32 });
-                    let target = (self.parts + first * block) as u32;
-                    pieces.push(Piece { first: first as u32, step: count as u32, target });
+    /// Puts each row into its list, piece by piece of the rows.
+    fn list(&mut self, marks: &[u8], of_rows: &[Range<usize>]) {
+        let mean = self.part.nnz() / self.part.n_owned().max(1);
+        let longest = |block: usize| (LONG * mean / block).clamp(LENGTHS[0], LENGTHS[1]);
+        let blocks = |row: usize, block: usize| self.row_len(row) / block;
+        // units by list, and the long rows: list, row and block
+        let look = |rows: &Range<usize>| {
+            let (mut units, mut long) = ([const { Vec::new() }; 8], Vec::new());
+            let mut row = rows.start;
+            while row < rows.end {
+                let is_block = self.block > 1 && begins(marks, self.block, row);
+                let block = if is_block { self.block } else { 1 };
+                let list = 4 * usize::from(marks[row] & NEEDS_HALO != 0) + if is_block { 0 } else { 2 };
+                if blocks(row, block) <= longest(block) {
+                    units[list].push(Unit { row: row as u32, piece: WHOLE });
+                } else {
+                    long.push((list, row, block));
                 }
-                let long = |k: usize| [row + k, self.parts + k, count, block].map(|v| v as u32);
-                self.long_rows.extend((0..block).map(long));
-                self.parts += count * block;
+                row += block;
             }
-            row += block;
+            (units, long)
+        };
+        let found: Vec<_> = of_rows.par_iter().map(look).collect();
+        let mut lists: Vec<List> = (0..8)
+            .map(|list| List {
+                block: if list % 4 < 2 { self.block } else { 1 },
+                has_pieces: list % 2 == 1,
+                units: joined(&found.iter().map(|(units, _)| &*units[list]).collect::<Vec<_>>()),
+            })
+            .collect();
+        let (mut pieces, mut long_rows, mut parts) = (Vec::new(), Vec::new(), 0);
+        for &(list, row, block) in found.iter().flat_map(|(_, long)| long) {
+            let count = blocks(row, block).div_ceil(longest(block));
+            for first in 0..count {
+                lists[list + 1].units.push(Unit { row: row as u32, piece: pieces.len() as u32 });
+                let target = (parts + first * block) as u32;
+                pieces.push(Piece { first: first as u32, step: count as u32, target });
+            }
+            let long = |k: usize| [row + k, parts + k, count, block].map(|v| v as u32);
+            long_rows.extend((0..block).map(long));
+            parts += count * block;
         }
+        long_rows.sort_by_key(|row| row[2] as usize > FEW);
+        self.few = long_rows.partition_point(|row| row[2] as usize <= FEW);
         (self.lists, self.pieces) = (Arc::new(lists), Arc::new(pieces));
-        self.long_rows.sort_by_key(|row| row[2] as usize > FEW);
-        self.few = self.long_rows.partition_point(|row| row[2] as usize <= FEW);
+        (self.long_rows, self.parts) = (long_rows, parts);
     }
 
     /// Sorts the units of each window, longest first. Its slices begin at another one from window to window: work-groups as
@@ -338,21 +386,16 @@ impl<'a, T: Real> Sell<'a, T> {
         self.lists = Arc::new(lists);
     }
 
-    /// Cuts the lists into slices.
-    fn slice(&mut self) {
-        let mut all = Vec::new();
-        for (k, list) in self.lists.iter().enumerate() {
-            let begins: Vec<usize> = (0..list.units.len()).step_by(UNITS).collect();
+    /// Takes the slices of each list.
+    fn take(&mut self, of_lists: Vec<Vec<Slice>>) {
+        for (k, slices) in of_lists.iter().enumerate() {
             let set = &mut self.sets[k / 4];
             match k % 4 {
-                0 | 1 => set.blocked += begins.len() as u32,
-                _ => set.single += begins.len() as u32,
+                0 | 1 => set.blocked += slices.len() as u32,
+                _ => set.single += slices.len() as u32,
             }
-            let this = &*self;
-            let slices: Vec<Slice> = begins.into_par_iter().map(|first| this.shape(k, first)).collect();
-            all.extend(slices);
         }
-        self.slices = Arc::new(all);
+        self.slices = Arc::new(of_lists.concat());
         self.sets[1].first = self.sets[0].blocked + self.sets[0].single;
         self.bytes = self.slices.iter().map(|slice| self.size(slice)).sum();
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::ColumnIndices;
 use crate::matrix::Csr;
 
 /// One rank's rows of a matrix, with columns renumbered as the [module](super) says, and its halo.
@@ -16,7 +17,7 @@ pub struct Part<'a> {
     /// The matrix's row pointers of these rows; the first is not 0.
     pub row_ptr: &'a [usize],
     /// Renumbered column of each entry, still in the order of the global columns.
-    pub col_idx: Cow<'a, [u32]>,
+    pub col_idx: ColumnIndices<'a>,
     /// Value of each entry.
     pub values: Cow<'a, [f64]>,
     /// The exchange with other ranks.
@@ -103,7 +104,7 @@ impl Part<'_> {
         if self.halo.len == 0 {
             return 0;
         }
-        self.col_idx.par_iter().filter(|&&column| column as usize >= self.n_owned()).count()
+        self.col_idx.count_outside(self.n_owned())
     }
 }
 
@@ -150,29 +151,12 @@ pub(crate) fn part_alone(a: &Csr, rows: Range<usize>) -> Part<'_> {
     let entries = a.row_ptr()[rows.start]..a.row_ptr()[rows.end];
     Part {
         row_ptr: &a.row_ptr()[rows.start..=rows.end],
-        col_idx: renumbered(a, &rows, &halo),
+        col_idx: ColumnIndices::of(a, &rows, &halo),
         values: Cow::Borrowed(&a.values()[entries]),
         halo: HaloPlan { len: halo.len(), ..HaloPlan::default() },
         of: Some(a).filter(|_| rows.len() == a.n_rows()), // samples have nothing to do with the rest
         rows,
     }
-}
-
-/// The columns of a rank's entries as it numbers them.
-fn renumbered<'a>(a: &'a Csr, rows: &Range<usize>, halo: &[u32]) -> Cow<'a, [u32]> {
-    let columns = &a.col_idx()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]];
-    if rows.start == 0 && halo.is_empty() {
-        return Cow::Borrowed(columns);
-    }
-    let renumber = |&j: &u32| {
-        if rows.contains(&(j as usize)) {
-            j - rows.start as u32
-        } else {
-            let (Ok(k) | Err(k)) = halo.binary_search(&j);
-            (rows.len() + k) as u32
-        }
-    };
-    Cow::Owned(columns.par_iter().map(renumber).collect())
 }
 
 /// The exchange among ranks that own the rows `ranges`, in order, and need the columns `needed`, sorted, of others.
@@ -197,8 +181,8 @@ pub(crate) fn plans(ranges: &[Range<usize>], needed: &[Vec<u32>]) -> Vec<HaloPla
     plans
 }
 
-/// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, none if there
-/// is but one rank.
+/// Splits the square matrix `a` over ranks that own the rows `ranges`, in order. Takes 4 bytes an entry more, once
+/// somebody looks at all columns of a part; none if there is but one rank.
 #[must_use]
 pub fn split<'a>(a: &'a Csr, ranges: &[Range<usize>]) -> Vec<Part<'a>> {
     let halo_columns = halo_columns(a, ranges);
@@ -214,11 +198,10 @@ pub(crate) fn parts<'a>(a: &'a Csr, ranges: &[Range<usize>], halo: &[Vec<u32>], 
         .zip(halo)
         .zip(plans)
         .map(|((rows, halo), plan)| {
-            let col_idx = renumbered(a, rows, halo);
             let row_ptr = &a.row_ptr()[rows.start..=rows.end];
             let needs_halo = |&row: &u32| {
-                let [begin, end] = [0, 1].map(|k| row_ptr[row as usize + k] - row_ptr[0]);
-                col_idx[begin..end].iter().any(|&j| j as usize >= rows.len())
+                let [begin, end] = [0, 1].map(|k| row_ptr[row as usize + k]);
+                a.col_idx()[begin..end].iter().any(|&j| !rows.contains(&(j as usize)))
             };
             let is_mutual = plan.send.par_iter().all(needs_halo);
             Part {
@@ -227,7 +210,7 @@ pub(crate) fn parts<'a>(a: &'a Csr, ranges: &[Range<usize>], halo: &[Vec<u32>], 
                 values: Cow::Borrowed(&a.values()[entries(rows)]),
                 halo: HaloPlan { is_mutual, ..plan },
                 of: Some(a),
-                col_idx,
+                col_idx: ColumnIndices::of(a, rows, halo),
             }
         })
         .collect()
@@ -303,7 +286,7 @@ mod tests {
         // rank 2 sends row 5 to rank 0 and row 4 to rank 1
         assert_eq!(parts[2].halo.send, [1, 0]);
         let alone = part_alone(&a, 2..4);
-        assert_eq!((&alone.col_idx, alone.row_ptr, alone.halo.len), (&parts[1].col_idx, parts[1].row_ptr, 2));
+        assert_eq!((&alone.col_idx[..], alone.row_ptr, alone.halo.len), (&parts[1].col_idx[..], parts[1].row_ptr, 2));
         assert_eq!(alone.values, parts[1].values);
         for ranges in [vec![0..2, 2..4, 4..6], vec![0..6, 6..6], vec![0..0, 0..5, 5..6], vec![0..6]] {
             let sizes = split(&a, &ranges).iter().map(|part| [part.halo.len, part.halo.send.len()]).collect::<Vec<_>>();
@@ -358,7 +341,7 @@ mod tests {
     fn alone_nothing_is_copied_or_exchanged() {
         let a = matrix();
         let parts = split(&a, &[0..6]);
-        assert!(matches!(parts[0].col_idx, Cow::Borrowed(_)));
+        assert_eq!(parts[0].col_idx.as_ptr(), a.col_idx().as_ptr());
         assert_eq!(parts[0].halo, HaloPlan { is_mutual: true, ..HaloPlan::default() });
     }
 

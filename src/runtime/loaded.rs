@@ -42,6 +42,7 @@ pub(crate) fn load<T: Real, A: Real>(
         room: info.memory_bytes,
         exchange: setup.exchange,
         set_up: formats::SET_UP_TIME,
+        unscaled: None,
     };
     let Uploaded { block, .. } = formats::upload(&backend, part, 1.0, wanted)?;
     Ok((backend, block))

@@ -5,7 +5,6 @@ pub(crate) mod columns;
 mod multigrid;
 pub(crate) mod operator;
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +28,6 @@ use crate::backend::{Backend, LinearOperator};
 use crate::comm::{Alone, Board, Links};
 use crate::device::{Context, Info, SharedContext};
 use crate::error::Result;
-use crate::kernels::dictionary::DictionaryBlock;
 use crate::kernels::{Kernels, Shape, Tuning};
 use crate::krylov::{
     Application, Gmres, Indefinite, Iterate, Method, Preconditioned, Reason, Through, Verdict, Workspace, cg_classic,
@@ -37,10 +35,12 @@ use crate::krylov::{
 };
 use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why};
+use crate::operator::device_rows::DeviceRows;
 use crate::operator::host::HostBlock;
 use crate::operator::opencl::DeviceBlock;
+use crate::operator::sell::moved::can_be_scaled;
 use crate::operator::{Exchange, Format};
-use crate::partition::{HaloPlan, NewValues, Part};
+use crate::partition::{ColumnIndices, HaloPlan, NewValues, Part, Unscaled};
 use crate::precond::amg::on_device::OfRanks;
 use crate::precond::given::Given;
 use crate::precond::scaling::{RankScaling, Scaling};
@@ -66,12 +66,7 @@ pub(crate) trait Rank: Send {
 
     /// Takes the values of `rows` of a system with the same pattern, and with a scaling if it has one; tells whether it did. If not, or after
     /// an error, it can't be run any more. Slices need their columns.
-    fn take_values(
-        &mut self,
-        system: &System<'_>,
-        rows: &Range<usize>,
-        col_idx: Option<Cow<'_, [u32]>>,
-    ) -> Result<bool>;
+    fn take_values(&mut self, system: &System<'_>, rows: &Range<usize>, col_idx: ColumnIndices<'_>) -> Result<bool>;
 
     /// Goes on with multigrid in place of the diagonal, if it can have that in kernels: its rows stay where they are, scaled if they are. Else
     /// nothing has changed.
@@ -204,6 +199,8 @@ struct Plan<'a> {
     through: Option<Vec<f64>>,
     /// The scaling of the system, and which rows of it are this rank's.
     scaling: Option<(&'a Scaling, Range<usize>)>,
+    /// The scaling and its matrix, if the rows are not scaled yet.
+    unscaled: Option<(&'a Scaling, &'a Csr)>,
     factor: f64,
     is_complex: bool,
     method: Method,
@@ -273,7 +270,12 @@ pub(crate) fn open(
     let start = Instant::now();
     let System { matrices, scaling, factor, given } = *system;
     let (a, part) = (&matrices[MATRIX], &mut parts[MATRIX]);
-    if let Some(scaled) = system.scaled(&part.rows)? {
+    // which the host does while the device is opened, if the device is not to do it
+    let is_scaled_later = scaling.is_some()
+        && setup.precision == Precision::F64
+        && device.is_some_and(|device| Shape::of(device) == Shape::Gpu)
+        && can_be_scaled(part);
+    if !is_scaled_later && let Some(scaled) = system.scaled(&part.rows)? {
         (part.values, part.of) = (scaled.into(), None);
     }
     let plan = Plan {
@@ -284,6 +286,7 @@ pub(crate) fn open(
         given: given.filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), part.rows.clone())),
         through: None,
         scaling: scaling.map(|scaling| (scaling, part.rows.clone())),
+        unscaled: scaling.filter(|_| is_scaled_later).map(|scaling| (scaling, &**a)),
         factor,
         is_complex: setup.is_complex,
         method: setup.method,
@@ -351,6 +354,7 @@ impl Plan<'_> {
     ) -> Result<Uploaded<T>> {
         let (factor, format) = if is_of_system { (self.factor, wanted.format) } else { (1.0, Format::Auto) };
         let one = formats::upload(backend, part, factor, Wanted { format, ..*wanted })?;
+        wanted.unscaled = None;
         wanted.room = wanted.room.saturating_sub(one.block.memory());
         Ok(one)
     }
@@ -399,7 +403,7 @@ impl Plan<'_> {
         }
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let (iterate, stored) = (Plain::new(&backend)?, Stored { format, choice: choices.swap_remove(MATRIX), bytes });
-        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), operators[MATRIX].patterns()))?;
+        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), Some(operators[MATRIX].rows())))?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
@@ -437,7 +441,7 @@ impl Plan<'_> {
         let iterate = Mixed::new(wide_backend, wide, of_wide)?;
         let (format, bytes) = (operators[MATRIX].format(), operators.iter().map(DeviceBlock::memory).sum());
         let stored = Stored { format, choice: choices.swap_remove(MATRIX), bytes };
-        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), operators[MATRIX].patterns()))?;
+        let (on_rank, precond) = self.on_rank(&backend, (operators[MATRIX].plan(), Some(operators[MATRIX].rows())))?;
         let compile = backend.compiled();
         let rank = Box::new(Engine { on_rank, ..Engine::new(backend, (operators, stored), iterate, self)? });
         let upload = start.elapsed().saturating_sub(prepare + compile + precond + comparing);
@@ -445,15 +449,15 @@ impl Plan<'_> {
     }
 
     /// A multigrid cycle on the device, if it can have one; and the time that it took, but for compiling. The matrix of its levels has this halo,
-    /// and patterns if the device has it by these.
+    /// and the device has these rows of it.
     fn on_rank<T: Real, A: Real>(
         &self,
         backend: &OpenClBackend<T, A>,
-        (halo, patterns): (&HaloPlan, Option<&DictionaryBlock<T>>),
+        (halo, rows): (&HaloPlan, Option<&DeviceRows<T>>),
     ) -> Result<(OnDevice<T, A>, Duration)> {
-        let Some((given, rows)) = &self.given else { return Ok((None, Duration::ZERO)) };
-        let of = Multigrid { given, rows, factor: self.factor, board: self.board };
-        of.on_device(backend, halo, OfRanks { factor: self.factor, patterns, scaled_by: None })
+        let Some((given, of_given)) = &self.given else { return Ok((None, Duration::ZERO)) };
+        let of = Multigrid { given, rows: of_given, factor: self.factor, board: self.board };
+        of.on_device(backend, halo, OfRanks { factor: self.factor, rows, scaled_by: None })
     }
 
     fn kernels<T: Real, A: Real>(&self, ctx: &Context, part: &Part<'_>) -> Result<Kernels<T, A>> {
@@ -474,6 +478,7 @@ impl Plan<'_> {
             room: self.room,
             exchange: self.exchange,
             set_up: formats::SET_UP_TIME,
+            unscaled: self.unscaled,
         }
     }
 }
@@ -546,21 +551,21 @@ where
         }
     }
 
-    fn take_values(
-        &mut self,
-        system: &System<'_>,
-        rows: &Range<usize>,
-        col_idx: Option<Cow<'_, [u32]>>,
-    ) -> Result<bool> {
+    fn take_values(&mut self, system: &System<'_>, rows: &Range<usize>, col_idx: ColumnIndices<'_>) -> Result<bool> {
         let Self { backend, operators, iterate, scaling, .. } = self;
         let ([a], [operator]) = (system.matrices, &mut operators[..]) else { return Ok(false) };
         if system.scaling.is_some() != scaling.is_some() {
             return Ok(false);
         }
-        let given = &a.values()[a.row_ptr()[rows.start]..a.row_ptr()[rows.end]];
-        let values = system.scaled(rows)?.map_or(given.into(), Cow::Owned);
         let _uploading = stage("upload");
-        let new = NewValues { a, rows: rows.clone(), col_idx, values, factor: system.factor };
+        let scale = || Ok(system.scaled(rows)?.unwrap_or_default());
+        let new = match system.scaling {
+            Some(scaling) => {
+                let unscaled = Unscaled { roots: scaling.roots(), scale: &scale };
+                NewValues::unscaled(a, rows.clone(), col_idx, unscaled, system.factor)
+            }
+            None => NewValues::new(a, rows.clone(), col_idx, None, system.factor),
+        };
         if !(operator.take_values(backend, &new)? && iterate.take_values(&new)?) {
             return Ok(false);
         }

@@ -1,6 +1,5 @@
 //! The ranks of a system: opened on devices with rows, at first and anew, and run.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -258,12 +257,7 @@ impl Ranks<'static> {
         let diagonal = whole.diagonal(rows)?;
         let scaling = whole.scaling(&diagonal)?;
         self.is_preconditioned = is_preconditioned(whole, &diagonal, scaling.as_ref());
-        let are_in_slices = self.infos.iter().any(|info| info.format == Format::Sell);
-        let columns: Vec<Option<Cow<'_, [u32]>>> = if are_in_slices {
-            split(rows, &self.placement.rows).into_iter().map(|part| Some(part.col_idx)).collect()
-        } else {
-            vec![None; self.ranks.len()]
-        };
+        let columns: Vec<_> = split(rows, &self.placement.rows).into_iter().map(|part| part.col_idx).collect();
         drop(preparing);
         let matrices = std::slice::from_ref(rows);
         let system = System::of(whole, matrices, scaling.as_ref());

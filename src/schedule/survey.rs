@@ -91,6 +91,7 @@ fn survey<T: Real>(part: &Part<'_>) -> FormatSurvey {
     };
     let formats = all.iter().map(of).collect();
     let best = |possible: &[Offer<'_, T>], target| possible[by_bytes(possible, target)].format;
+    let on_cpu = Offer::<T>::of(part, 1.0, Format::Auto, cpu).map_or(Format::Csr, |offer| offer.format);
     let possible: Vec<_> = all.into_iter().filter_map(|(_, offer)| offer.ok()).collect();
-    FormatSurvey { formats, on_gpu: best(&possible, gpu), on_cpu: best(&Offer::all(part, 1.0, cpu, false), cpu) }
+    FormatSurvey { formats, on_gpu: best(&possible, gpu), on_cpu }
 }

@@ -180,15 +180,34 @@ fn of_rows<I: Iterator<Item = usize>>(
     sums_to_zero: impl Fn(usize) -> bool + Sync,
 ) -> Option<NullSpace> {
     let (part, mut sizes) = (open_rows(n, &neighbours, sums_to_zero), Vec::new());
-    let open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
+    let mut open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
     if open.is_empty() {
         return Some(NullSpace { part, sizes, is_symmetric: true, spans: None });
     }
     let part: Vec<AtomicU32> = part.into_par_iter().with_min_len(CHUNK).map(AtomicU32::new).collect();
     let is = |row: usize, wanted: u32| part[row].load(Relaxed) == wanted;
-    // first all that is connected with rows of no part
-    let is_at_edge = |row: &usize| is(*row, NONE) && neighbours(*row).any(|j| is(j, OPEN));
-    let edge = (0..n).into_par_iter().with_min_len(CHUNK).filter(is_at_edge).collect();
+    // first all that is connected with rows of no part: along the order and back, as long as that leaves less than half,
+    let is_at_edge = |row: usize| is(row, OPEN) && neighbours(row).any(|j| is(j, NONE));
+    let mut before = usize::MAX;
+    while open.len() < before / 2 {
+        before = open.len();
+        open.par_chunks(CHUNK).for_each(|rows| {
+            let look = |row: &usize| {
+                if is_at_edge(*row) {
+                    part[*row].store(NONE, Relaxed);
+                }
+            };
+            rows.iter().for_each(look);
+            rows.iter().rev().for_each(look);
+        });
+        open = open.into_par_iter().with_min_len(CHUNK).filter(|row| is(*row, OPEN)).collect();
+    }
+    // and then from neighbour to neighbour
+    let has_open = |row: &usize| is(*row, NONE) && neighbours(*row).any(|j| is(j, OPEN));
+    let edge = match open.is_empty() {
+        true => Vec::new(),
+        false => (0..n).into_par_iter().with_min_len(CHUNK).filter(has_open).collect(),
+    };
     spread(&part, edge, &neighbours, NONE);
     for start in open.into_iter().filter(|start| is(*start, OPEN)) {
         let own = sizes.len() as u32;

@@ -1,5 +1,6 @@
 //! Other values in the same pattern.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -9,13 +10,14 @@ use super::session::{Solver, check_vector};
 use crate::error::Result;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::stats::Stats;
+use crate::memory;
 use crate::operator::Format;
 use crate::runtime::SetupTimes;
 use crate::timeline::stages::stage;
 
 impl Solver {
     /// Gives the matrix other values in the same pattern, row by row in the order of the columns, as for a next step in time or of a
-    /// nonlinear solve. What the values decide is looked at anew: symmetry, the diagonal, the null space, the range of numbers. If it is as
+    /// nonlinear solve; a slice is copied. What the values decide is looked at anew: symmetry, the diagonal, the null space, the range of numbers. If it is as
     /// before, devices, shares, the order of the rows, halo plans, formats and vectors stay, and values go to where the former are.
     ///
     /// All is decided anew, and nothing stays but opened devices and compiled kernels, if it is not as before; if rows are stored by
@@ -45,8 +47,13 @@ impl Solver {
     /// [`Error::SizeMismatch`](crate::Error::SizeMismatch) and [`Error::NotFinite`](crate::Error::NotFinite) for the values, which leave
     /// the solver as it was. Those of [`Solver::new`], after which each solve ends with [`Error::SolverBroken`](crate::Error::SolverBroken)
     /// until other values are there.
-    pub fn update_values(&mut self, values: Vec<f64>) -> Result<()> {
+    pub fn update_values<'v>(&mut self, values: impl Into<Cow<'v, [f64]>>) -> Result<()> {
+        let values = values.into();
         check_vector("the values", &values, self.whole.a.nnz())?;
+        let values = match values {
+            Cow::Owned(values) => values,
+            Cow::Borrowed(values) => memory::copied(values),
+        };
         self.whole.replace(Arc::new(self.whole.a.with_values(values)));
         let taken = self.take_values();
         if let Err(e) = &taken {

@@ -14,13 +14,18 @@ use crate::backend::LinearOperator;
 use crate::backend::opencl::OpenClBackend;
 use crate::cache::Digest;
 use crate::device::DeviceVec;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::kernels::Shape;
+use crate::matrix::Csr;
 use crate::operator::choice::{FormatCandidate, FormatChoice, Why, contenders, fastest};
 use crate::operator::opencl::{DeviceBlock, target};
 use crate::operator::plan::{Offer, Target, by_bytes};
+use crate::operator::sell::moved::{Mover, can_be_scaled};
 use crate::operator::{Exchange, Format};
 use crate::partition::Part;
+use crate::precond::scaling::Scaling;
 use crate::real::Real;
+use crate::timeline::stages::stage;
 use crate::timing::{Timing, timing};
 
 /// Entries of a block whose products are worth more than a look at its bytes.
@@ -60,6 +65,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) exchange: Exchange,
     /// After so much of it, no more formats are prepared to be compared: [`SET_UP_TIME`].
     pub(crate) set_up: Duration,
+    /// The scaling and its matrix, if the rows are not scaled yet.
+    pub(crate) unscaled: Option<(&'a Scaling, &'a Csr)>,
 }
 
 /// A block on its device.
@@ -84,12 +91,32 @@ pub(crate) fn upload<T: Real, A: Real>(
     factor: f64,
     wanted: Wanted<'_>,
 ) -> Result<Uploaded<T>> {
-    let comparison = Comparison { backend, part, factor, target: target(&backend.ctx, &backend.kernels.tuning) };
-    let mut comparing = Duration::ZERO;
-    let (block, choice) = comparison.choose(wanted, &mut comparing)?;
-    log::debug!("{}: rows are there", backend.ctx.info().name);
-    block.compile(&backend.ctx, &backend.kernels)?;
-    let block = block.join(&backend.ctx, &part.halo, wanted.exchange)?;
+    let (ctx, mut comparing) = (&backend.ctx, Duration::ZERO);
+    let target = target(ctx, &backend.kernels.tuning);
+    let mover = (target.shape == Shape::Gpu).then(|| Mover::new(ctx, part, factor, wanted.room)).flatten();
+    let scaled = |(scaling, a): (&Scaling, &Csr)| -> Result<Part<'_>> {
+        let _scaling = stage("scale");
+        let values = scaling.values(a, part.rows.clone())?.into();
+        let (rows, col_idx) = (part.rows.clone(), part.col_idx.clone());
+        Ok(Part { rows, row_ptr: part.row_ptr, col_idx, values, halo: part.halo.clone(), of: None })
+    };
+    let mut choose = |part: &Part<'_>, mover| {
+        let comparison = Comparison { backend, part, factor, target, mover };
+        comparison.choose(wanted, &mut comparing)
+    };
+    let (block, choice) = match (wanted.unscaled, mover) {
+        (None, mover) => choose(part, mover)?,
+        (Some(unscaled), Some(mover)) if can_be_scaled(part) => {
+            match choose(part, Some(mover.scaling(unscaled.0.roots()))) {
+                Err(Error::OutOfDeviceMemory { .. }) => choose(&scaled(unscaled)?, None)?,
+                chosen => chosen?,
+            }
+        }
+        (Some(unscaled), mover) => choose(&scaled(unscaled)?, mover)?,
+    };
+    log::debug!("{}: rows are there", ctx.info().name);
+    block.compile(ctx, &backend.kernels)?;
+    let block = block.join(ctx, &part.halo, wanted.exchange)?;
     Ok(Uploaded { block, choice, comparing })
 }
 
@@ -99,6 +126,8 @@ struct Comparison<'a, T: Real, A: Real> {
     part: &'a Part<'a>,
     factor: f64,
     target: Target,
+    /// What moves the rows as they are, where slices are made on the device.
+    mover: Option<Mover<'a, T>>,
 }
 
 /// A block, and times of products with it in seconds.
@@ -111,7 +140,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
     fn choose(&self, wanted: Wanted<'_>, comparing: &mut Duration) -> Result<Chosen<T>> {
         let Self { part, factor, target, .. } = *self;
         if wanted.format != Format::Auto {
-            let offer = Offer::of(part, factor, wanted.format, target)?;
+            let offer = Offer::on(part, factor, wanted.format, (target, self.mover.as_ref()))?;
             return Ok((self.alone(&offer)?, FormatChoice::only(Why::Forced, candidate(&offer))));
         }
         let is_large = part.nnz() > LEAST_ENTRIES;
@@ -122,7 +151,7 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
             return Ok(remembered);
         }
         let measures = is_large && wanted.tune == Tune::Full;
-        let mut offers = Offer::all(part, factor, target, measures);
+        let mut offers = Offer::all(part, factor, (target, self.mover.as_ref()), measures)?;
         if measures {
             let (start, compiled) = (Instant::now(), self.backend.ctx.compiled());
             let measured = self.measured(&offers, wanted);
@@ -142,17 +171,21 @@ impl<T: Real, A: Real> Comparison<'_, T, A> {
     }
 
     fn key(&self) -> FormatKey {
-        kept::format_key::<T, A>(self.backend.ctx.info(), self.part, fingerprint(self.part, self.factor))
+        let mut of = fingerprint(self.part, self.factor);
+        if self.mover.as_ref().is_some_and(Mover::scales) {
+            of.push_str(", scaled");
+        }
+        kept::format_key::<T, A>(self.backend.ctx.info(), self.part, of)
     }
 
     /// The block in the format that a former run has measured, if it did and the rows fit it.
     fn remembered(&self, known: &Known) -> Result<Option<Chosen<T>>> {
         let Some(entry) = known.format(&self.key()) else { return Ok(None) };
         let named = |name: &str| name.parse::<Format>().ok().filter(|format| *format != Format::Auto);
-        let Some(offer) =
-            named(&entry.format).and_then(|format| Offer::of(self.part, self.factor, format, self.target).ok())
-        else {
-            return Ok(None);
+        let Some(format) = named(&entry.format) else { return Ok(None) };
+        let offer = match Offer::on(self.part, self.factor, format, (self.target, self.mover.as_ref())) {
+            Err(Error::Usage(_)) => return Ok(None),
+            offer => offer?,
         };
         let candidate = |one: &FormatTime| {
             let time = one.timing.as_ref().and_then(|timing| Duration::try_from_secs_f64(timing.median).ok());
@@ -271,15 +304,15 @@ fn candidate<T>(offer: &Offer<'_, T>) -> FormatCandidate {
 /// values. Blocks of equal hashes may differ in what is not seen; then a format was measured on another one, which
 /// costs time at most.
 pub(crate) fn fingerprint(part: &Part<'_>, factor: f64) -> String {
-    fn sample<'v, V, const N: usize>(all: &'v [V], bytes: impl Fn(&'v V) -> [u8; N]) -> Vec<u8> {
-        let step = all.len().div_ceil(SAMPLE).max(1);
-        all.iter().step_by(step).flat_map(bytes).collect()
+    fn sample<const N: usize>(len: usize, bytes: impl Fn(usize) -> [u8; N]) -> Vec<u8> {
+        (0..len).step_by(len.div_ceil(SAMPLE).max(1)).flat_map(bytes).collect()
     }
     let base = part.row_ptr[0];
     let size = [part.n_owned(), part.nnz(), part.halo.len].map(|v| (v as u64).to_le_bytes());
-    let row_ptr = sample(part.row_ptr, |&p| ((p - base) as u64).to_le_bytes());
-    let columns = sample(&part.col_idx, |j| j.to_le_bytes());
-    let values = sample(&part.values, |v| v.to_bits().to_le_bytes());
+    let row_ptr = sample(part.row_ptr.len(), |k| ((part.row_ptr[k] - base) as u64).to_le_bytes());
+    let numbered = part.col_idx.numbered();
+    let columns = sample(part.nnz(), |k| numbered.number(numbered.given[k]).to_le_bytes());
+    let values = sample(part.nnz(), |k| part.values[k].to_bits().to_le_bytes());
     let factor = factor.to_bits().to_le_bytes();
     format!("{:.32}", Digest::of([size.as_flattened(), &factor, &row_ptr, &columns, &values]))
 }
@@ -291,9 +324,9 @@ mod tests {
     use super::*;
     use crate::comm::Alone;
     use crate::device::{Context, list};
-    use crate::kernels::{Kernels, Shape, Tuning};
-    use crate::matrix::{Csr, gallery};
-    use crate::partition::{row_ranges, split};
+    use crate::kernels::{Kernels, Tuning};
+    use crate::matrix::gallery;
+    use crate::partition::{NewValues, Unscaled, part_alone, row_ranges, split};
 
     /// Rows that are of a few patterns by their columns, with values that are whole numbers, but take all bytes of a
     /// double.
@@ -323,11 +356,57 @@ mod tests {
     /// The fastest format, whatever it takes to find it.
     fn anything<'a>(known: &'a Known, store: &'a Store) -> Wanted<'a> {
         let (format, tune, known) = (Format::Auto, Tune::Full, Some(known));
-        Wanted { format, tune, known, store, room: u64::MAX, exchange: Exchange::HostStaged, set_up: Duration::MAX }
+        Wanted {
+            format,
+            tune,
+            known,
+            store,
+            room: u64::MAX,
+            exchange: Exchange::HostStaged,
+            set_up: Duration::MAX,
+            unscaled: None,
+        }
     }
 
     fn numbers_of(len: usize) -> Vec<f64> {
         (0..len).map(|k| f64::from((k % 17) as u32) - 8.0).collect()
+    }
+
+    /// Rows in no pattern that are scaled by the device, and other values in their places: the same bits as scaled by the host.
+    #[test]
+    fn rows_are_scaled_where_they_go() {
+        let a = Arc::new("tetrahedra:29".parse::<gallery::Spec>().unwrap().build().unwrap());
+        let other = Arc::new(a.with_values(a.values().iter().map(|v| 3.0 * v).collect()));
+        let scaling_of = |a: &Csr| Scaling::by(&a.diagonal(), 0.25, None);
+        for rows in row_ranges(&a, 2) {
+            let part = part_alone(&a, rows.clone());
+            assert!(part.nnz() >= 1 << 20 && part.halo.len > 0 && can_be_scaled(&part));
+            let backend = backend(Shape::Gpu, part.n_owned());
+            let (store, x) = (Store::none(), numbers_of(part.n_owned() + part.halo.len));
+            let nothing = store.load(&Device::from(backend.ctx.info()));
+            let of = |part: &Part<'_>, room, unscaled| {
+                let wanted = Wanted { tune: Tune::Off, known: None, room, unscaled, ..anything(&nothing, &store) };
+                let Uploaded { block, choice, .. } = upload(&backend, part, 0.25, wanted).unwrap();
+                assert_eq!((block.format(), choice.why), (Format::Sell, Why::FewestBytes));
+                (product(&backend, &block, &x), block)
+            };
+            let by_host = |a: &Csr| {
+                let values = scaling_of(a).values(a, rows.clone()).unwrap().into();
+                of(&Part { values, of: None, ..part.clone() }, 0, None).0
+            };
+            let (expected, of_other) = (by_host(&a), by_host(&other));
+            let (first, scaling) = (scaling_of(&a), scaling_of(&other));
+            assert!(expected != of_other);
+            // by the device, and by the host as there is no room for the rows besides
+            for room in [u64::MAX, 0] {
+                let (found, mut block) = of(&part, room, Some((&first, &a)));
+                assert!(found == expected);
+                let scale = || scaling.values(&other, rows.clone());
+                let unscaled = Unscaled { roots: scaling.roots(), scale: &scale };
+                let new = NewValues::unscaled(&other, rows.clone(), part.col_idx.clone(), unscaled, 0.25);
+                assert!(block.take_values(&backend, &new).unwrap() && product(&backend, &block, &x) == of_other);
+            }
+        }
     }
 
     #[test]
@@ -348,6 +427,7 @@ mod tests {
                     room,
                     exchange: Exchange::HostStaged,
                     set_up: Duration::MAX,
+                    unscaled: None,
                 };
                 let Uploaded { block, choice, .. } = upload(&backend, &part, 1.0, wanted).unwrap();
                 let x = numbers_of(a.n_cols());
@@ -431,7 +511,9 @@ mod tests {
         let mut value = whole();
         value.values.to_mut()[77] += 1.0;
         let mut column = whole();
-        column.col_idx.to_mut()[0] += 1;
+        let mut columns = column.col_idx.to_vec();
+        columns[0] += 1;
+        column.col_idx = columns.into();
         let mut halo = whole();
         halo.halo.len = 1;
         for other in

@@ -1,6 +1,8 @@
 //! The format of a block of rows as a process sees it: by its bytes, or measured by one solve and remembered by the next.
 
-use crate::common::process::Place;
+use crate::common::process::{Place, Run, array};
+use crate::common::relative_residual;
+use declive::matrix::gallery;
 use serde_json::Value;
 
 /// Rows of a few patterns: compressed rows are near enough in bytes to be measured. 22,275 entries.
@@ -100,5 +102,31 @@ fn equal_solves_give_equal_bits_whatever_is_kept() {
         for _ in 0..3 {
             assert!(of(&Place::new()) == first, "{devices}: nothing is kept");
         }
+    }
+}
+
+/// Rows in no pattern: their slices are made where they go, of scaled rows and of others, and the levels of multigrid of these.
+#[test]
+fn slices_are_made_where_rows_go() {
+    crate::common::require_opencl();
+    let place = Place::new();
+    place.run("generate tetrahedra:23 -o A.mtx").ok();
+    let a = place.matrix("A.mtx");
+    let b = gallery::random_vector(a.n_rows(), 3);
+    place.write("b.mtx", array(std::slice::from_ref(&b)));
+    for (options, on_device) in [
+        ("--precond jacobi", true),
+        ("--precond amg", true),
+        ("--precond amg --format csr", false),
+        ("--precond jacobi --precision mixed", true),
+        ("--precond none --precision f32 --rtol 1e-4", true),
+    ] {
+        let args = format!("solve A.mtx -b b.mtx --method cg --devices 0 --tune off {options} -o x.mtx --json -vv");
+        let mut command = place.command(&args);
+        command.env("DECLIVE_SHAPE", "gpu");
+        let run = Run::of(command, "").ends(0);
+        let rtol = if options.contains("1e-4") { 1e-4 } else { 1e-8 };
+        assert!(relative_residual(&a, &b, &place.vectors("x.mtx")[0]) <= 1.01 * rtol, "{options}");
+        assert_eq!(run.err.contains("makes slices of the rows that it has"), on_device, "{options}: {}", run.err);
     }
 }

@@ -170,7 +170,7 @@ fn functions_and_other_values() {
     let mut solver = Solver::with_preconditioner(a.clone(), &Setup::default(), m).unwrap();
     let first = solve_with(&mut solver, &b, 1e-8);
     assert!(outcome.iterations.abs_diff(first.iterations) <= 1);
-    solver.update_values(a.values().iter().map(|v| 2.0 * v).collect()).unwrap();
+    solver.update_values(a.values().iter().map(|v| 2.0 * v).collect::<Vec<f64>>()).unwrap();
     let second = solve_with(&mut solver, &b, 1e-8);
     assert!(second.reason.converged() && second.iterations == first.iterations);
     assert!(

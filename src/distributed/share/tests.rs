@@ -76,7 +76,7 @@ fn plans_are_those_of_rows_from_zero_on() {
                 let cut = |k: usize| share.own.start + share.own.len() * k / count;
                 let ranges: Vec<Range<usize>> = (0..count).map(|k| cut(k)..cut(k + 1)).collect();
                 let parts = share.split(window, &ranges, &group).unwrap();
-                parts.into_iter().map(|part| (part.halo, part.col_idx.into_owned())).collect::<Vec<_>>()
+                parts.into_iter().map(|part| (part.halo, part.col_idx.to_vec())).collect::<Vec<_>>()
             })
         });
         assert!(far.iter().flatten().all(|(halo, _)| halo.len > 0 && !halo.send.is_empty()));

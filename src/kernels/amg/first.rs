@@ -7,16 +7,19 @@ use std::sync::Arc;
 use super::{AmgKernels, DeviceSparse, GROUP, GROUPS_OF_A_UNIT};
 use crate::device::{Context, DeviceVec, Grid, Kernel, Stay};
 use crate::error::Result;
+use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::dictionary::{DictionaryBlock, DictionarySegment, SLICE};
 use crate::kernels::{Argument, PRELUDE, USUAL_STD, count, launch, options_of};
 use crate::real::Real;
 
-const KERNELS: [&str; 7] = [
+const KERNELS: [&str; 9] = [
     "first_diagonal",
+    "first_diagonal_of_rows",
     "first_range",
     "first_vectors",
     "first_lengths",
     "first_entries",
+    "first_values",
     "first_slices",
     "first_patterns",
 ];
@@ -67,6 +70,46 @@ impl<T: Real> FirstKernels<T> {
         // SAFETY: n rows, as the block vouches, and as many elements.
         unsafe { self.of_patterns(ctx, "first_diagonal", block, times, &[&diagonal]) }?;
         Ok(Some(diagonal))
+    }
+
+    /// The diagonal of compressed rows in one piece, times `times`.
+    ///
+    /// # Errors
+    /// A failing device.
+    pub(crate) fn diagonal_of_rows(&self, ctx: &Context, rows: &CsrBlock<T>, times: T) -> Result<DeviceVec<T>> {
+        let diagonal = DeviceVec::uninit(ctx, rows.n_rows, "the diagonal")?;
+        let [CsrSegment { col_idx, values, .. }] = &rows.segments[..] else { panic!("rows in one piece") };
+        // SAFETY: types as declared in the file; n rows, as the block vouches, and as many elements.
+        unsafe {
+            let args: [&dyn Argument; 5] = [&rows.row_ptr, col_idx, values, &times, &diagonal];
+            self.run(ctx, "first_diagonal_of_rows", rows.n_rows, &args)
+        }?;
+        Ok(diagonal)
+    }
+
+    /// D^(−½) A D^(−½) in compressed rows, for A `times` those of a block in one piece.
+    ///
+    /// # Errors
+    /// A failing device, or not enough memory.
+    ///
+    /// # Panics
+    /// If `scale` has not an element for each column.
+    pub(crate) fn of_rows(
+        &self,
+        ctx: &Context,
+        (rows, times): (CsrBlock<T>, T),
+        scale: &DeviceVec<T>,
+    ) -> Result<DeviceSparse> {
+        let CsrBlock { n_rows, n_cols, row_ptr: starts, mut segments } = rows;
+        assert_eq!((scale.len(), segments.len()), (n_cols, 1));
+        let CsrSegment { col_idx: columns, values: from, .. } = segments.swap_remove(0);
+        let values = DeviceVec::uninit(ctx, from.len(), "values of a level")?;
+        // SAFETY: types as declared in the file; n rows, as the block vouches, a scale for each column, and as many values.
+        unsafe {
+            let args: [&dyn Argument; 6] = [&starts, &columns, &from, &times, scale, &values];
+            self.run(ctx, "first_values", n_rows, &args)
+        }?;
+        Ok(DeviceSparse { n_rows, n_cols, starts, columns, values })
     }
 
     /// The least and the largest element. Waits.

@@ -1,5 +1,7 @@
 //! Full blocks among the entries of neighbouring rows.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::partition::Part;
@@ -60,12 +62,32 @@ pub(super) fn begins(marks: &[u8], block: usize, row: usize) -> bool {
         && marks.get(row..row + block - 1).is_some_and(|rows| rows.iter().all(|mark| mark & SAME_AS_NEXT != 0))
 }
 
+/// Rows that a thread looks through at a time.
+const PIECE: usize = 1 << 14;
+
+/// Where rows are cut into pieces: no rows with the same columns are in two, so that blocks of a piece are those of all rows.
+pub(super) fn pieces(marks: &[u8]) -> Vec<Range<usize>> {
+    let n = marks.len();
+    let behind = |row: usize| (row..n).find(|&row| marks[row - 1] & SAME_AS_NEXT == 0).unwrap_or(n);
+    let mut pieces = Vec::with_capacity(n.div_ceil(PIECE));
+    let mut begin = 0;
+    while begin < n {
+        let end = if n - begin > PIECE { behind(begin + PIECE) } else { n };
+        pieces.push(begin..end);
+        begin = end;
+    }
+    pieces
+}
+
 /// The size of blocks that saves most columns, and values of complex blocks; 1 if less than half of the entries are in blocks.
-pub(super) fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
-    let (n, nnz) = (part.n_owned(), part.nnz());
-    let saved = |block: usize| {
-        let (mut row, mut covered, mut complex) = (0, 0, 0);
-        while row < n {
+pub(super) fn block_size(part: &Part<'_>, marks: &[u8], pieces: &[Range<usize>]) -> usize {
+    if !marks.par_iter().with_min_len(PIECE).any(|mark| mark & SAME_AS_NEXT != 0) {
+        return 1;
+    }
+    // entries in blocks, and in complex ones
+    let covered_in = |block: usize, rows: &Range<usize>| {
+        let (mut row, mut covered, mut complex) = (rows.start, 0, 0);
+        while row < rows.end {
             if begins(marks, block, row) {
                 let entries = part.row_ptr[row + block] - part.row_ptr[row];
                 covered += entries;
@@ -75,7 +97,12 @@ pub(super) fn block_size(part: &Part<'_>, marks: &[u8]) -> usize {
                 row += 1;
             }
         }
-        if 2 * covered < nnz { 0 } else { covered - covered / (block * block) + complex / 2 }
+        [covered, complex]
+    };
+    let saved = |block: usize| {
+        let of_pieces = pieces.par_iter().map(|rows| covered_in(block, rows));
+        let [covered, complex] = of_pieces.reduce(|| [0; 2], |[a, b], [c, d]| [a + c, b + d]);
+        if 2 * covered < part.nnz() { 0 } else { covered - covered / (block * block) + complex / 2 }
     };
     let savings = BLOCKS.map(|block| (saved(block), block));
     savings.into_iter().max().filter(|&(saved, _)| saved > 0).map_or(1, |(_, block)| block)

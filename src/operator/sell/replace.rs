@@ -1,6 +1,5 @@
 //! Other values in slices that are there.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -23,16 +22,15 @@ pub(super) struct Places<T> {
     slices: Arc<Vec<Slice>>,
 }
 
-impl<T: Real> Values for Places<T> {
+impl<T: Real> Values<T> for Places<T> {
     /// What is stored in fewer bytes must fit into as few. Columns lie between values, and are written again.
     fn replace(&self, ctx: &Context, new: &NewValues<'_>) -> Result<bool> {
-        let Some(col_idx) = &new.col_idx else { return Ok(false) };
         let Self { on_device, factor, block, .. } = self;
         let part = Part {
             rows: new.rows.clone(),
             row_ptr: new.row_ptr(),
-            col_idx: Cow::Borrowed(col_idx),
-            values: Cow::Borrowed(&new.values),
+            col_idx: new.col_idx[..].into(),
+            values: new.values()?.into(),
             halo: HaloPlan { len: on_device.n_cols - on_device.n_rows, ..HaloPlan::default() },
             of: None,
         };

@@ -143,7 +143,7 @@ proptest! {
 }
 
 /// So many rows of `len` complex entries each, in places and of values that follow no order.
-fn random_complex(n: u32, len: u32) -> Csr<Complex64> {
+pub(super) fn random_complex(n: u32, len: u32) -> Csr<Complex64> {
     let entries = || (0..n).flat_map(|i| (0..len).map(move |k| (i, (i * 7919 + k * 104_729 + k * k * 31) % n)));
     let number = |(i, j): (u32, u32)| Complex64::new((1.0 + f64::from(i)).sin(), f64::from(3 * i + 7 * j).cos());
     let (rows, cols): (Vec<u32>, Vec<u32>) = entries().unzip();
@@ -155,10 +155,15 @@ fn complex_numbers_take_two_values() {
     let complex = random_complex(2_000, 9);
     let a = real_form(&complex).unwrap();
     let part = part(&a);
-    let csr = Compressed { part: &part, factor: 1.0 };
     let bytes = |of: [usize; 2]| of[0] as f64 / of[1] as f64;
-    let double = bytes([Layout::<f64>::bytes(&Sell::<f64>::plan(&part, 1.0)), Layout::<f64>::bytes(&csr)]);
-    let single = bytes([Layout::<f32>::bytes(&Sell::<f32>::plan(&part, 1.0)), Layout::<f32>::bytes(&csr)]);
+    let double = bytes([
+        Layout::<f64>::bytes(&Sell::<f64>::plan(&part, 1.0)),
+        Layout::<f64>::bytes(&Compressed::new(&part, 1.0)),
+    ]);
+    let single = bytes([
+        Layout::<f32>::bytes(&Sell::<f32>::plan(&part, 1.0)),
+        Layout::<f32>::bytes(&Compressed::new(&part, 1.0)),
+    ]);
     // 18 of 48 bytes, and 10 of 32, but for what a row has
     assert!((0.37..0.40).contains(&double) && (0.31..0.34).contains(&single), "{double}, {single}");
     // the other form has no such blocks

@@ -15,7 +15,7 @@ use crate::operator::segments;
 use crate::real::Real;
 
 /// What the device is asked to make room for.
-const WHAT: &str = "the slices of the matrix";
+pub(super) const WHAT: &str = "the slices of the matrix";
 
 impl<T: Real> Sell<'_, T> {
     /// Moves everything to the device.
@@ -27,6 +27,18 @@ impl<T: Real> Sell<'_, T> {
     /// If a column is outside the block. Kernels check no index, and those of a matrix in a mapped file may change at any time:
     /// each is looked at when it is copied.
     pub(crate) fn block(&self, ctx: &Context) -> Result<(Arc<SellBlock<T>>, Sets<SliceSet>)> {
+        self.block_of(ctx, |slices, _, bytes| self.fill_all(Filling::new(ctx, bytes, WHAT)?, slices))
+    }
+
+    /// The block whose segments have this data: of the slices of a range, which are described so, in so many bytes.
+    ///
+    /// # Errors
+    /// As [`Sell::block`].
+    pub(super) fn block_of(
+        &self,
+        ctx: &Context,
+        data: impl Fn(&Range<usize>, &DeviceVec<u32>, usize) -> Result<DeviceVec<u8>>,
+    ) -> Result<(Arc<SellBlock<T>>, Sets<SliceSet>)> {
         let ranges = segments::cut(ctx, self.slices.iter().map(|slice| self.size(slice) / ALIGNED), ALIGNED);
         let mut words = Vec::with_capacity(self.slices.len() * SellBlock::<T>::SLICE_WORDS);
         for range in &ranges {
@@ -39,25 +51,24 @@ impl<T: Real> Sell<'_, T> {
         let set = |segment: usize, k: usize| self.sets[k].within(segment, &ranges[segment]);
         let of_segments: Vec<[SliceSet; 2]> =
             (0..ranges.len()).map(|segment| [set(segment, 0), set(segment, 1)]).collect();
+        let slices = DeviceVec::from_slice(ctx, &words, WHAT)?;
+        let segment = |range: Range<usize>| {
+            let bytes = self.slices[range.clone()].iter().map(|slice| self.size(slice)).sum();
+            Ok(SellSegment { data: data(&range, &slices, bytes)?, slices: range })
+        };
+        let segments = ranges.into_iter().map(segment).collect::<Result<_>>()?;
         let block = SellBlock {
             n_rows: self.part.n_owned(),
             n_cols: self.n_cols(),
             block: self.block as u32,
             scale: T::from_f64(self.factor),
-            slices: DeviceVec::from_slice(ctx, &words, WHAT)?,
-            segments: ranges.into_iter().map(|slices| self.segment(ctx, slices)).collect::<Result<_>>()?,
+            slices,
+            segments,
             parts: Parts::new(ctx, self.parts)?,
             long_rows: DeviceVec::from_slice(ctx, self.long_rows.as_flattened(), "the long rows")?,
             few: self.few as u32,
         };
         Ok((Arc::new(block), segments::launches(&of_segments, |set| set.len() == 0)))
-    }
-
-    /// Moves the data of some slices.
-    fn segment(&self, ctx: &Context, slices: Range<usize>) -> Result<SellSegment> {
-        let bytes = self.slices[slices.clone()].iter().map(|slice| self.size(slice)).sum();
-        let data = self.fill_all(Filling::new(ctx, bytes, WHAT)?, &slices)?;
-        Ok(SellSegment { slices, data })
     }
 
     /// Makes the data of some slices.

@@ -62,8 +62,8 @@ use crate::real::Real;
 pub(crate) struct OfRanks<'a, T: Real> {
     /// What they are multiplied by.
     pub(crate) factor: f64,
-    /// Those of this rank, if they are by their patterns.
-    pub(crate) patterns: Option<&'a DictionaryBlock<T>>,
+    /// Those of this rank on its device.
+    pub(crate) rows: Option<&'a DeviceRows<T>>,
     /// The diagonal of `factor` times its rows, if the system is [scaled](crate::precond::scaling) by that.
     pub(crate) scaled_by: Option<&'a DeviceVec<T>>,
 }
@@ -76,7 +76,12 @@ impl<T: Real> Clone for OfRanks<'_, T> {
 
 impl<T: Real> Copy for OfRanks<'_, T> {}
 
-impl<T: Real> OfRanks<'_, T> {
+impl<'a, T: Real> OfRanks<'a, T> {
+    /// The rank's rows, if they are by their patterns.
+    fn patterns(&self) -> Option<&'a DictionaryBlock<T>> {
+        self.rows.and_then(DeviceRows::patterns)
+    }
+
     /// What makes of a rank's values those of the matrix, or of the scaled one.
     fn times(&self) -> T {
         T::from_f64(if self.scaled_by.is_some() { 1.0 } else { self.factor.recip() })

@@ -283,10 +283,10 @@ fn devices_do_the_same() {
         let scaled = DeviceBlock::<f64>::upload(&ctx, &tuning, &part, 4.0, Format::Auto).unwrap();
         let weights: Vec<f64> = scaling.roots().iter().map(|root| root * root).collect();
         let weights = DeviceVec::from_slice(&ctx, &weights, "the diagonal").unwrap();
-        let scaled = [None, scaled.patterns()].map(|patterns| (patterns, Some(&weights)));
-        let as_they_are = [None, block.patterns()].map(|patterns| (patterns, None));
-        for (patterns, scaled_by) in as_they_are.into_iter().chain(scaled) {
-            let of = OfRanks { factor: 4.0, patterns, scaled_by };
+        let scaled = [None, Some(scaled.rows())].map(|rows| (rows, Some(&weights)));
+        let as_they_are = [None, Some(block.rows())].map(|rows| (rows, None));
+        for (rows, scaled_by) in as_they_are.into_iter().chain(scaled) {
+            let of = OfRanks { factor: 4.0, rows, scaled_by };
             let made = DeviceCycle::<f64>::new::<f64>(&ctx, &tuning, &levels, of, None).unwrap();
             let (mut cycle, hierarchy) = made.unwrap();
             assert_eq!(hierarchy.is_some(), shape == Shape::Gpu);

@@ -110,7 +110,7 @@ impl<T: Real, A> HasLevels<A> for HostBackend<T> {
 
 impl<T: Real, A: Real> HasLevels<DeviceBlock<T>> for OpenClBackend<T, A> {
     fn levels(&self, a: &DeviceBlock<T>, of: &Multigrid<'_>, scaled_by: Option<&Self::Vector>) -> Result<Made<Self>> {
-        let rows = OfRanks { factor: of.factor, patterns: a.patterns(), scaled_by };
+        let rows = OfRanks { factor: of.factor, rows: Some(a.rows()), scaled_by };
         of.on_device(self, a.plan(), rows)
     }
 }

@@ -141,6 +141,7 @@ pub(crate) fn open<'a>(
             given: given.as_ref().filter(|_| setup.applies_given()).map(|given| (Arc::clone(given), own.clone())),
             through: is_through.then(|| of_diagonal(&own).iter().map(|d| d.recip()).collect()),
             scaling: scaling.as_ref().map(|scaling| (scaling, own)),
+            unscaled: None,
             factor: 1.0,
             is_complex: false,
             method,

@@ -18,9 +18,17 @@ use crate::error::{Error, Result};
 use crate::kernels::amg::first::FirstVectors;
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{Blocked, DeviceSparse};
+use crate::kernels::csr::CsrBlock;
+use crate::kernels::dictionary::DictionaryBlock;
 use crate::operator::by_dictionary;
 use crate::operator::device_rows::DeviceRows;
 use crate::real::Real;
+
+/// A rank's rows of the matrix as its device has them.
+enum Rows<'a, T> {
+    ByPatterns(&'a DictionaryBlock<T>),
+    Compressed(CsrBlock<T>),
+}
 
 /// A rank's rows of a level.
 pub(super) struct Level {
@@ -36,8 +44,7 @@ pub(super) struct Level {
 }
 
 impl<T: Real, A: Real> SetUp<T, A> {
-    /// The first level of a matrix whose rows ranks share: of those that the device has by their patterns, or of those of the host; and multiples of
-    /// the scales.
+    /// The first level of a matrix whose rows ranks share: of those that the device has, or of those of the host; and multiples of the scales.
     pub(super) fn first_among(
         &self,
         levels: &Levels,
@@ -46,15 +53,25 @@ impl<T: Real, A: Real> SetUp<T, A> {
     ) -> Result<(Level, [DeviceVec<T>; 2])> {
         let Self { ctx, of_rows, kernels, .. } = self;
         let (a, n, place) = (&levels.a, among.own.1, among.place);
-        let patterns = of.patterns.filter(|block| block.segments.len() == 1);
-        // all ranks do the same
-        let patterns = if among.sum(usize::from(patterns.is_none()))? == 0 { patterns } else { None };
-        let of_block = |block| match of.scaled_by {
-            Some(_) => self.moved_diagonal(&levels.diagonal()[place..place + n]).map(Some),
-            None => of_rows.diagonal(ctx, block, of.times()),
+        let patterns = of.patterns().filter(|block| block.segments.len() == 1);
+        let compressed = match (patterns, of.rows) {
+            (None, Some(rows)) => rows.compressed(ctx)?,
+            _ => None,
         };
-        let of_patterns = patterns.map(of_block).transpose()?.flatten();
-        let (moved, own) = match of_patterns {
+        // all ranks do the same
+        let are_there = among.sum(usize::from(patterns.is_none() && compressed.is_none()))? == 0;
+        let on_device = match (patterns, compressed) {
+            _ if !are_there => None,
+            (Some(block), _) => Some(Rows::ByPatterns(block)),
+            (None, compressed) => compressed.map(Rows::Compressed),
+        };
+        let of_device = |rows: &Rows<'_, T>| match rows {
+            _ if of.scaled_by.is_some() => self.moved_diagonal(&levels.diagonal()[place..place + n]).map(Some),
+            Rows::ByPatterns(block) => of_rows.diagonal(ctx, block, of.times()),
+            Rows::Compressed(rows) => of_rows.diagonal_of_rows(ctx, rows, of.times()).map(Some),
+        };
+        let of_device = on_device.as_ref().map(of_device).transpose()?.flatten();
+        let (moved, own) = match of_device {
             Some(diagonal) => (None, diagonal),
             None => {
                 let diagonal = levels.diagonal();
@@ -76,13 +93,15 @@ impl<T: Real, A: Real> SetUp<T, A> {
             ranges.iter().fold([f64::INFINITY, 0.0], |[low, high], range| [low.min(range[0]), high.max(range[1])]);
         let vectors = self.vectors(&diagonal, [least, largest], of)?;
         let FirstVectors { scale, multiples, b } = vectors;
-        let (matrix, rows) = match (moved, patterns) {
-            (None, Some(block)) => {
+        let (matrix, rows) = match (moved, on_device) {
+            (Some(moved), _) => (moved, None),
+            (None, Some(Rows::ByPatterns(block))) => {
                 let matrix = of_rows.matrix(ctx, kernels, (block, of.times()), &scale)?;
                 let rows = self.by_patterns((block, of), &scale, [least, largest])?;
                 (matrix, Some(by_dictionary::made(rows)))
             }
-            (moved, _) => (moved.ok_or(Error::SolverBroken)?, None),
+            (None, Some(Rows::Compressed(rows))) => (of_rows.of_rows(ctx, (rows, of.times()), &scale)?, None),
+            (None, None) => return Err(Error::SolverBroken),
         };
         let (of_all, nnz) = among.of_all;
         Ok((Level { matrix, rows, halo, b, of_all, nnz }, multiples))

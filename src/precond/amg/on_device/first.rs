@@ -1,4 +1,4 @@
-//! The first level: D^(−½) A D^(−½) of the rows that the device has, if these are by their patterns, or of those of the host.
+//! The first level: D^(−½) A D^(−½) of the rows that the device has, by their patterns or as they are, or of those of the host.
 
 use std::ops::Range;
 
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernels::amg::DeviceSparse;
 use crate::kernels::amg::blocks::DeviceBlocks;
 use crate::kernels::amg::first::FirstVectors;
+use crate::kernels::csr::CsrBlock;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::matrix::Csr;
 use crate::operator::by_dictionary;
@@ -30,7 +31,7 @@ pub(super) struct First<T> {
     pub(super) rows: Option<DeviceRows<f32>>,
     /// In blocks, if nodes have several unknowns.
     pub(super) blocks: Option<DeviceBlocks>,
-    /// The diagonal of A, if the host has looked for it.
+    /// The diagonal of A, if the host has it.
     pub(super) diagonal: Option<Vec<f64>>,
     pub(super) vectors: FirstVectors<T>,
 }
@@ -50,6 +51,39 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let matrix = of_rows.matrix(ctx, kernels, (block, times), &vectors.scale)?;
         let rows = self.by_patterns((block, of), &vectors.scale, range)?;
         Ok(Some(First { matrix, rows: Some(by_dictionary::made(rows)), blocks: None, diagonal: None, vectors }))
+    }
+
+    /// The first level of the rows that the device has, as they are, of nodes with so many unknowns.
+    pub(super) fn first_of_compressed(
+        &self,
+        rows: CsrBlock<T>,
+        of: OfRanks<'_, T>,
+        unknowns: usize,
+    ) -> Result<First<T>> {
+        let Self { ctx, of_rows, kernels, .. } = self;
+        let (vectors, diagonal) = match of.scaled_by {
+            // `factor` times the diagonal
+            Some(diagonal) => {
+                let range = of_rows.range(ctx, diagonal)?;
+                (self.vectors(diagonal, range, OfRanks { factor: 1.0, ..of })?, None)
+            }
+            None => {
+                let diagonal = of_rows.diagonal_of_rows(ctx, &rows, of.times())?;
+                // modes are made on the host; single precision has not all of its bits
+                let is_of_use = unknowns > 1 && size_of::<T>() == size_of::<f64>();
+                let on_host = is_of_use.then(|| self.read_diagonal(&diagonal)).transpose()?;
+                (self.vectors(&diagonal, of_rows.range(ctx, &diagonal)?, of)?, on_host)
+            }
+        };
+        let matrix = of_rows.of_rows(ctx, (rows, of.times()), &vectors.scale)?;
+        let blocks = if unknowns > 1 { Some(kernels.blocks_of(ctx, &matrix, unknowns)?) } else { None };
+        Ok(First { matrix, rows: None, blocks, diagonal, vectors })
+    }
+
+    fn read_diagonal(&self, diagonal: &DeviceVec<T>) -> Result<Vec<f64>> {
+        let mut on_host = vec![T::default(); diagonal.len()];
+        diagonal.read(&self.ctx, 0, &mut on_host)?;
+        Ok(on_host.into_par_iter().with_min_len(FEW).map(T::to_f64).collect())
     }
 
     /// The vectors of a diagonal with this least and this largest element.

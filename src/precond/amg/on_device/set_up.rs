@@ -118,7 +118,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         among: Option<Among<'_>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let Levels { a, is_as_given, near_null, .. } = levels;
-        let of = OfRanks { patterns: of.patterns.filter(|_| *is_as_given), ..of };
+        let of = OfRanks { rows: of.rows.filter(|_| *is_as_given), ..of };
         let mut descent = Descent::new();
         let (top, multiples) = match among {
             Some(among) if among.board.spans_processes() || near_null.is_constant() && a.nnz() > among.most => {
@@ -126,7 +126,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 (self.descend_among(first, &mut descent, among)?, multiples)
             }
             Some(among) => {
-                let (top, multiples) = self.top(levels, OfRanks { patterns: None, ..of })?;
+                let (top, multiples) = self.top(levels, OfRanks { rows: None, ..of })?;
                 descent.gathers = Some(among.all_of(among.own)?);
                 let own = |all: DeviceVec<T>| -> Result<DeviceVec<T>> {
                     let (first, n) = among.own;
@@ -147,10 +147,13 @@ impl<T: Real, A: Real> SetUp<T, A> {
     /// The first level of all rows, and multiples of the scales.
     fn top(&self, Levels { a, near_null, .. }: &Levels, of: OfRanks<'_, T>) -> Result<(Top, [DeviceVec<T>; 2])> {
         let mut stages = Stages::of(&self.ctx);
-        let of_patterns = of.patterns.map(|block| self.first_of_patterns(block, of)).transpose()?.flatten();
+        let of_patterns = of.patterns().map(|block| self.first_of_patterns(block, of)).transpose()?.flatten();
         let First { matrix, rows, blocks, diagonal, vectors } = match of_patterns {
             Some(first) => first,
-            None => self.first_of_rows(a, of, near_null.unknowns())?,
+            None => match of.rows.map(|rows| rows.compressed(&self.ctx)).transpose()?.flatten() {
+                Some(rows) => self.first_of_compressed(rows, of, near_null.unknowns())?,
+                None => self.first_of_rows(a, of, near_null.unknowns())?,
+            },
         };
         let FirstVectors { b, multiples, scale } = vectors;
         drop(scale);

@@ -17,6 +17,9 @@ use crate::matrix::{Csr, gallery};
 use crate::operator::Format;
 use crate::operator::device_rows::Which;
 use crate::operator::opencl::DeviceBlock;
+use crate::operator::plan::Layout;
+use crate::operator::sell::made::SellOfMoved;
+use crate::operator::sell::moved::Moved;
 use crate::partition::split;
 use crate::precond::amg::coarser;
 use crate::precond::amg::scales;
@@ -157,8 +160,8 @@ fn first_level_of_patterns() {
             let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
             let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
             let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, format).unwrap();
-            let of = OfRanks { factor: 0.5, patterns: None, scaled_by: None };
-            let made = on.first_of_patterns(block.patterns().unwrap(), of).unwrap().unwrap();
+            let of = OfRanks { factor: 0.5, rows: None, scaled_by: None };
+            let made = on.first_of_patterns(block.rows().patterns().unwrap(), of).unwrap().unwrap();
             let (expected, b) = first(&a, &NearNull::default());
             assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
             assert_eq!(down(on, &made.vectors.b), b.values, "{spec}");
@@ -173,6 +176,36 @@ fn first_level_of_patterns() {
             }
             for (i, y) in down(on, &y).into_iter().enumerate() {
                 assert!((y - expected.rows().times(i, &x)).abs() <= 1e-4, "{spec}: row {i}");
+            }
+        }
+    });
+}
+
+/// Of rows as they are, laid out as slices by the device, and not at all; of nodes with one unknown, and with three.
+#[test]
+fn first_level_of_compressed_rows() {
+    each(|on, _| {
+        for spec in ["tetrahedra:7", "circuit:20", "elasticity3d:4", "tridiagonal:77"] {
+            let a = system(spec);
+            let part = split(&a, std::slice::from_ref(&(0..a.n_rows()))).remove(0);
+            let tuning = Tuning::default_for(on.ctx.info(), Shape::Gpu);
+            let moved = Arc::new(Moved::<f64>::new(&on.ctx, &part, 0.5).unwrap());
+            let slices = SellOfMoved::plan(&on.ctx, &part, 0.5, &moved).unwrap().upload(&on.ctx, &tuning).unwrap();
+            let block = DeviceBlock::<f64>::upload(&on.ctx, &tuning, &part, 0.5, Format::Csr).unwrap();
+            for rows in [&slices, block.rows()] {
+                let of = OfRanks { factor: 0.5, rows: Some(rows), scaled_by: None };
+                let unknowns = if spec.starts_with("elasticity") { 3 } else { 1 };
+                let compressed = rows.compressed(&on.ctx).unwrap().unwrap();
+                let made = on.first_of_compressed(compressed, of, unknowns).unwrap();
+                let (expected, b) = first(&a, &NearNull::default());
+                assert!(on.read(&made.matrix).unwrap().compressed() == expected.compressed(), "{spec}");
+                assert_eq!(down(on, &made.vectors.b), b.values, "{spec}");
+                let of_host = on.first_of_rows(&a, of, unknowns).unwrap();
+                let [ours, theirs] = [made.blocks, of_host.blocks].map(|blocks| {
+                    let rows_of = |blocks| on.read(&on.kernels.rows_of(&on.ctx, &blocks).unwrap()).unwrap();
+                    blocks.map(|blocks| rows_of(blocks).compressed().2.to_vec())
+                });
+                assert!(ours == theirs && ours.is_some() == (unknowns > 1), "{spec}");
             }
         }
     });
