@@ -139,9 +139,8 @@ impl<'a, T: Real> Offer<'a, T> {
         if let Some(mover) = mover {
             match format {
                 Format::Sell => {
-                    if let Some((ctx, moved)) = mover.rows(part, factor)? {
-                        return Ok(Ok(Self::new(part, SellOfMoved::plan(ctx, part, factor, &moved)?)));
-                    }
+                    let (ctx, moved) = mover.rows(part, factor)?;
+                    return Ok(Ok(Self::new(part, SellOfMoved::plan(ctx, part, factor, &moved)?)));
                 }
                 Format::Csr => {
                     let moved = mover.compressed(part, factor)?;

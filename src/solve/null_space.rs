@@ -3,14 +3,15 @@
 //! So are the constants of a Laplacian whose boundary is closed, of a graph, and of a Markov chain.
 
 mod among;
+mod sets;
 
-use std::mem::swap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 
 use self::among::Spans;
+use self::sets::Sets;
 use crate::matrix::Csr;
 use crate::matrix::patterns::Patterns;
 use crate::memory;
@@ -23,9 +24,6 @@ const OPEN: u32 = NONE - 1;
 
 /// Rows that one task looks at.
 const CHUNK: usize = 1 << 12;
-
-/// Rows whose neighbours a thread alone looks for.
-const FEW: usize = 1 << 10;
 
 /// Orthogonal vectors z with zᵀ A = 0, each constant on a connected part of the rows and 0 elsewhere. Not all such vectors: only
 /// those. No row is in two of them. 4 bytes a row.
@@ -173,95 +171,40 @@ fn open_rows<I: Iterator<Item = usize>>(
     part
 }
 
-/// Connected parts of `n` rows that all sum to zero.
+/// Connected parts of `n` rows that all sum to zero: what is connected with any other row is none. O(nnz), by all threads.
 fn of_rows<I: Iterator<Item = usize>>(
     n: usize,
     neighbours: impl Fn(usize) -> I + Sync,
     sums_to_zero: impl Fn(usize) -> bool + Sync,
 ) -> Option<NullSpace> {
-    let (part, mut sizes) = (open_rows(n, &neighbours, sums_to_zero), Vec::new());
-    let mut open: Vec<usize> = part.par_iter().with_min_len(CHUNK).positions(|part| *part == OPEN).collect();
-    if open.is_empty() {
-        return Some(NullSpace { part, sizes, is_symmetric: true, spans: None });
+    let mut part = open_rows(n, &neighbours, sums_to_zero);
+    if !part.par_iter().with_min_len(CHUNK).any(|part| *part == OPEN) {
+        return Some(NullSpace { part, sizes: Vec::new(), is_symmetric: true, spans: None });
     }
-    let part: Vec<AtomicU32> = part.into_par_iter().with_min_len(CHUNK).map(AtomicU32::new).collect();
-    let is = |row: usize, wanted: u32| part[row].load(Relaxed) == wanted;
-    // first all that is connected with rows of no part: along the order and back, as long as that leaves less than half,
-    let is_at_edge = |row: usize| is(row, OPEN) && neighbours(row).any(|j| is(j, NONE));
-    let mut before = usize::MAX;
-    while open.len() < before / 2 {
-        before = open.len();
-        open.par_chunks(CHUNK).for_each(|rows| {
-            let look = |row: &usize| {
-                if is_at_edge(*row) {
-                    part[*row].store(NONE, Relaxed);
-                }
-            };
-            rows.iter().for_each(look);
-            rows.iter().rev().for_each(look);
-        });
-        open = open.into_par_iter().with_min_len(CHUNK).filter(|row| is(*row, OPEN)).collect();
-    }
-    // and then from neighbour to neighbour
-    let has_open = |row: &usize| is(*row, NONE) && neighbours(*row).any(|j| is(j, OPEN));
-    let edge = match open.is_empty() {
-        true => Vec::new(),
-        false => (0..n).into_par_iter().with_min_len(CHUNK).filter(has_open).collect(),
-    };
-    spread(&part, edge, &neighbours, NONE);
-    for start in open.into_iter().filter(|start| is(*start, OPEN)) {
-        let own = sizes.len() as u32;
-        part[start].store(own, Relaxed);
-        let (size, is_closed) = spread(&part, vec![start], &neighbours, own);
-        if is_closed {
-            sizes.push(size);
-        } else {
-            let all = part.par_iter().with_min_len(CHUNK).filter(|part| part.load(Relaxed) == own);
-            all.for_each(|part| part.store(NONE, Relaxed));
+    // rows from 1 on, and all that are of no part as 0
+    let sets = Sets::new(n as u32 + 1);
+    let member = |row: usize| if part[row] == OPEN { row as u32 + 1 } else { 0 };
+    (0..n).into_par_iter().with_min_len(CHUNK).for_each(|row| {
+        let own = member(row);
+        neighbours(row).map(member).filter(|other| *other != own).for_each(|other| sets.join(own, other));
+    });
+    let is_first = |row: usize| part[row] == OPEN && sets.least(row as u32 + 1) == row as u32 + 1;
+    let firsts: Vec<usize> = (0..n).into_par_iter().with_min_len(CHUNK).filter(|row| is_first(*row)).collect();
+    let sizes: Vec<AtomicUsize> = firsts.iter().map(|_| AtomicUsize::new(0)).collect();
+    part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
+        for (row, part) in (chunk * CHUNK..).zip(&mut *part).filter(|(_, part)| **part == OPEN) {
+            let least = sets.least(row as u32 + 1) as usize;
+            *part = firsts.binary_search(&least.wrapping_sub(1)).map_or(NONE, |number| number as u32);
         }
-    }
-    let part = part.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect();
-    Some(NullSpace { part, sizes, is_symmetric: true, spans: None })
-}
-
-/// Puts rows that are open and connected with those of `front` into part `own`: these, then their neighbours, and so on, by all threads where there are
-/// many. Tells how many there are with those of `front`, and whether none of them has a neighbour of no part.
-fn spread<I: Iterator<Item = usize>>(
-    part: &[AtomicU32],
-    mut front: Vec<usize>,
-    neighbours: impl Fn(usize) -> I + Sync,
-    own: u32,
-) -> (usize, bool) {
-    let look = |rows: &[usize], next: &mut Vec<usize>| {
-        let mut is_closed = true;
-        for j in rows.iter().flat_map(|row| neighbours(*row)) {
-            match part[j].load(Relaxed) {
-                // one thread gets it
-                OPEN if part[j].compare_exchange(OPEN, own, Relaxed, Relaxed).is_ok() => next.push(j),
-                NONE => is_closed = false,
-                _ => {}
+        // neighbours are mostly of one part
+        for run in part.chunk_by(|a, b| a == b) {
+            if let Some(size) = sizes.get(run[0] as usize) {
+                size.fetch_add(run.len(), Relaxed);
             }
         }
-        is_closed
-    };
-    let (mut size, mut is_closed, mut next) = (0, true, Vec::new());
-    while !front.is_empty() {
-        size += front.len();
-        next.clear();
-        if front.len() < FEW {
-            is_closed &= look(&front, &mut next);
-        } else {
-            let of_rows = |rows: &[usize]| {
-                let mut next = Vec::new();
-                (look(rows, &mut next), next)
-            };
-            let all: Vec<(bool, Vec<usize>)> = front.par_chunks(FEW / 4).map(of_rows).collect();
-            is_closed &= all.iter().all(|(is_closed, _)| *is_closed);
-            all.iter().for_each(|(_, rows)| next.extend(rows));
-        }
-        swap(&mut front, &mut next);
-    }
-    (size, is_closed)
+    });
+    let sizes = sizes.into_iter().map(AtomicUsize::into_inner).collect();
+    Some(NullSpace { part, sizes, is_symmetric: true, spans: None })
 }
 
 /// The vector of ones, if all columns sum to 0; not where a row is empty.

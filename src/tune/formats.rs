@@ -104,15 +104,15 @@ pub(crate) fn upload<T: Real, A: Real>(
         let comparison = Comparison { backend, part, factor, target, mover };
         comparison.choose(wanted, &mut comparing)
     };
-    let (block, choice) = match (wanted.unscaled, mover) {
-        (None, mover) => choose(part, mover)?,
-        (Some(unscaled), Some(mover)) if can_be_scaled(part) => {
-            match choose(part, Some(mover.scaling(unscaled.0.roots()))) {
-                Err(Error::OutOfDeviceMemory { .. }) => choose(&scaled(unscaled)?, None)?,
-                chosen => chosen?,
-            }
-        }
-        (Some(unscaled), mover) => choose(&scaled(unscaled)?, mover)?,
+    let mover = mover.filter(|_| wanted.unscaled.is_none() || can_be_scaled(part));
+    let by_device = mover.map(|mover| choose(part, Some(mover.scaling(wanted.unscaled.map(|one| one.0.roots())))));
+    if let Some(Err(e @ Error::OutOfDeviceMemory { .. })) = &by_device {
+        log::info!("rows are laid out on the host: {e}");
+    }
+    let (block, choice) = match (by_device, wanted.unscaled) {
+        (Some(Err(Error::OutOfDeviceMemory { .. })) | None, Some(unscaled)) => choose(&scaled(unscaled)?, None)?,
+        (Some(Err(Error::OutOfDeviceMemory { .. })) | None, None) => choose(part, None)?,
+        (Some(chosen), _) => chosen?,
     };
     log::debug!("{}: rows are there", ctx.info().name);
     block.compile(ctx, &backend.kernels)?;

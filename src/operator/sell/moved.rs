@@ -83,7 +83,7 @@ pub(crate) struct Mover<'a, T> {
     ctx: &'a Context,
     /// The roots of the diagonal of all rows, if rows are scaled when they are there.
     roots: Option<&'a [f64]>,
-    moved: OnceCell<Option<Arc<Moved<T>>>>,
+    moved: OnceCell<Arc<Moved<T>>>,
 }
 
 impl<'a, T: Real> Mover<'a, T> {
@@ -97,9 +97,9 @@ impl<'a, T: Real> Mover<'a, T> {
         is_worthwhile.then(|| Self { ctx, roots: None, moved: OnceCell::new() })
     }
 
-    /// The same, which scales the rows by the roots of the diagonal of all rows.
-    pub(crate) fn scaling(self, roots: &'a [f64]) -> Self {
-        Self { roots: Some(roots), ..self }
+    /// The same, which scales the rows by the roots of the diagonal of all rows, if these are given.
+    pub(crate) fn scaling(self, roots: Option<&'a [f64]>) -> Self {
+        Self { roots, ..self }
     }
 
     /// Whether it scales the rows.
@@ -112,34 +112,27 @@ impl<'a, T: Real> Mover<'a, T> {
     /// # Errors
     /// As [`Mover::rows`].
     pub(crate) fn compressed(&self, part: &Part<'_>, factor: f64) -> Result<Option<Arc<CsrBlock<T>>>> {
-        let moved = if self.scales() {
-            self.rows(part, factor)?.map(|(_, moved)| moved)
-        } else {
-            self.moved.get().cloned().flatten()
-        };
-        Ok(moved.map(|moved| Arc::clone(&moved.rows)))
+        if self.scales() {
+            self.rows(part, factor)?;
+        }
+        Ok(self.moved.get().map(|moved| Arc::clone(&moved.rows)))
     }
 
-    /// The rows on the device; `None` if there is no room after all.
+    /// The rows on the device.
     ///
     /// # Errors
-    /// A failing device or compiler; not enough memory for rows that nobody else scales.
-    pub(crate) fn rows(&self, part: &Part<'_>, factor: f64) -> Result<Option<(&'a Context, Arc<Moved<T>>)>> {
+    /// A failing device or compiler, or not enough memory.
+    pub(crate) fn rows(&self, part: &Part<'_>, factor: f64) -> Result<(&'a Context, Arc<Moved<T>>)> {
         if self.moved.get().is_none() {
             let moved = match self.roots {
                 Some(roots) => Moved::scaled(self.ctx, part, factor, roots),
                 None => Moved::new(self.ctx, part, factor),
             };
-            let moved = match moved {
-                Err(e @ Error::OutOfDeviceMemory { .. }) if !self.scales() => {
-                    log::info!("slices are made on the host: {e}");
-                    None
-                }
-                moved => Some(Arc::new(moved?)),
-            };
+            let moved = Arc::new(moved?);
             self.moved.get_or_init(|| moved);
         }
-        Ok(self.moved.get().cloned().flatten().map(|moved| (self.ctx, moved)))
+        let moved = self.moved.get().ok_or(Error::SolverBroken)?;
+        Ok((self.ctx, Arc::clone(moved)))
     }
 }
 
