@@ -169,6 +169,18 @@ KERNEL void sell_shapes(UNITS_ARGS, ROWS_ARGS, real factor, real unscale, uint w
     }
 }
 
+/* The slice of a work-item's unit: its numbers, where its values and columns lie in its data, and the blocks of its units. */
+#define TAKE_APART(BYTES)                                                                                              \
+    __local const uint *slice_blocks = all_blocks + (lane - unit);                                                     \
+    __global const uint *words = slices + (ulong)(first_slice + (base + lane) / UNITS) * SLICE_WORDS;                  \
+    const uint flags = words[2] >> 24, type = flags & TYPE, stored = flags & COMPLEX ? 1 : block;                      \
+    const uint least_column = words[4], column_step = flags & IN_BLOCKS ? block : 1;                                   \
+    const uint value_bytes = type == 0 ? sizeof(real) : type == 1 ? 4 : type == 2 ? 2 : 1;                             \
+    uint active = words[2] >> 16 & 0xff;                                                                               \
+    BYTES *slice_data = data + (ulong)words[0] * 16;                                                                   \
+    BYTES *slice_values = slice_data + ((words[2] & 0xffff) + 7) / 8 * 8;                                              \
+    BYTES *slice_columns = slice_values + (words[1] * block * stored * value_bytes + 3) / 4 * 4;
+
 /* The blocks of a unit, each value as STORE(v). */
 #define FILL(VALUE, STORE)                                                                                             \
     for (uint e = 0, before = 0; e < u.blocks; e++) {                                                                  \
@@ -178,17 +190,17 @@ KERNEL void sell_shapes(UNITS_ARGS, ROWS_ARGS, real factor, real unscale, uint w
         if (with_columns) {                                                                                            \
             const uint above = (columns[starts[u.row] + at] - least_column) / column_step;                             \
             if (flags & WIDE_COLUMNS)                                                                                  \
-                ((__global uint *)to_columns)[before + unit] = above;                                                  \
+                ((__global uint *)slice_columns)[before + unit] = above;                                               \
             else                                                                                                       \
-                ((__global ushort *)to_columns)[before + unit] = above;                                                \
+                ((__global ushort *)slice_columns)[before + unit] = above;                                             \
             if (unit == 0)                                                                                             \
-                to[e] = active;                                                                                        \
+                slice_data[e] = active;                                                                                \
         }                                                                                                              \
         for (uint row = 0; row < block; row++)                                                                         \
             for (uint k = 0; k < stored; k++) {                                                                        \
                 const real v = values[starts[u.row + row] + at + k];                                                   \
                 const uint place = before * block * stored + (k * active + unit) * block + row;                        \
-                ((__global VALUE *)to_values)[place] = STORE(v);                                                       \
+                ((__global VALUE *)slice_values)[place] = STORE(v);                                                    \
             }                                                                                                          \
         before += active;                                                                                              \
     }
@@ -213,17 +225,9 @@ KERNEL void sell_fill(UNITS_ARGS, ROWS_ARGS, real unscale, uint with_columns, ui
         all_blocks[lane] = u.blocks;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (base + lane < n) {
-            __local const uint *slice_blocks = all_blocks + (lane - unit);
-            __global const uint *words = slices + (ulong)(first_slice + (base + lane) / UNITS) * SLICE_WORDS;
-            const uint width = words[2] & 0xffff, flags = words[2] >> 24, type = flags & TYPE;
-            const uint least_row = words[3], least_column = words[4], column_step = flags & IN_BLOCKS ? block : 1;
-            const uint value_bytes = type == 0 ? sizeof(real) : type == 1 ? 4 : type == 2 ? 2 : 1;
-            const uint stored = flags & COMPLEX ? 1 : block;
-            uint active = words[2] >> 16 & 0xff;
-            __global uchar *to = data + (ulong)words[0] * 16;
-            __global uchar *to_values = to + (width + 7) / 8 * 8;
-            __global uchar *to_columns = to_values + (words[1] * block * stored * value_bytes + 3) / 4 * 4;
-            __global uchar *to_rows = to_columns + (words[1] * (flags & WIDE_COLUMNS ? 4 : 2) + 3) / 4 * 4;
+            TAKE_APART(__global uchar)
+            __global uchar *to_rows = slice_columns + (words[1] * (flags & WIDE_COLUMNS ? 4 : 2) + 3) / 4 * 4;
+            const uint least_row = words[3];
             if (with_columns) {
                 if (flags & WIDE_ROWS)
                     ((__global uint *)to_rows)[unit] = u.target - least_row;
@@ -247,13 +251,13 @@ KERNEL void sell_fill(UNITS_ARGS, ROWS_ARGS, real unscale, uint with_columns, ui
         while (slice_blocks[active - 1] <= e)                                                                          \
             active--;                                                                                                  \
         const uint at = u.first + e * u.step;                                                                          \
-        const uint above = flags & WIDE_COLUMNS ? ((__global const uint *)from_columns)[before + unit]                 \
-                                                : ((__global const ushort *)from_columns)[before + unit];              \
+        const uint above = flags & WIDE_COLUMNS ? ((__global const uint *)slice_columns)[before + unit]                \
+                                                : ((__global const ushort *)slice_columns)[before + unit];             \
         for (uint row = 0; row < block; row++)                                                                         \
             for (uint k = 0; k < block; k++) {                                                                         \
                 const uint to = starts[u.row + row] + at + k, other = k < stored ? row : 1 - row;                      \
                 const uint place = before * block * stored + (k % stored * active + unit) * block + other;             \
-                const real v = LOAD(((__global const VALUE *)from_values)[place]);                                     \
+                const real v = LOAD(((__global const VALUE *)slice_values)[place]);                                    \
                 columns[to] = least_column + above * column_step + k;                                                  \
                 values[to] = k < stored || row == 1 ? v : 0 - v;                                                       \
             }                                                                                                          \
@@ -277,15 +281,7 @@ KERNEL void sell_unpack(UNITS_ARGS, __global const uint *restrict starts, real f
         all_blocks[lane] = u.blocks;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (base + lane < n) {
-            __local const uint *slice_blocks = all_blocks + (lane - unit);
-            __global const uint *words = slices + (ulong)(first_slice + (base + lane) / UNITS) * SLICE_WORDS;
-            const uint width = words[2] & 0xffff, flags = words[2] >> 24, type = flags & TYPE;
-            const uint least_column = words[4], column_step = flags & IN_BLOCKS ? block : 1;
-            const uint value_bytes = type == 0 ? sizeof(real) : type == 1 ? 4 : type == 2 ? 2 : 1;
-            const uint stored = flags & COMPLEX ? 1 : block;
-            uint active = words[2] >> 16 & 0xff;
-            __global const uchar *from_values = data + (ulong)words[0] * 16 + (width + 7) / 8 * 8;
-            __global const uchar *from_columns = from_values + (words[1] * block * stored * value_bytes + 3) / 4 * 4;
+            TAKE_APART(__global const uchar)
             switch (type) {
             case 0: UNPACK(real, AS_IT_IS) break;
             case 1: UNPACK(float, TIMES_FACTOR) break;
