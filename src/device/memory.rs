@@ -215,6 +215,16 @@ impl<T: Plain> DeviceVec<T> {
         self.copy_part(ctx, 0..len, to, 0)
     }
 
+    /// A copy, in the order of the compute queue.
+    ///
+    /// # Errors
+    /// As [`DeviceVec::zeros`].
+    pub(crate) fn copied(&self, ctx: &Context) -> Result<Self> {
+        let mut copy = Self::uninit(ctx, self.len, self.what)?;
+        self.copy_to(ctx, &mut copy, self.len)?;
+        Ok(copy)
+    }
+
     /// The same with some elements, to those from `place` on.
     ///
     /// # Errors

@@ -13,7 +13,6 @@ use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::csr::{BlockSet, CsrBlock, CsrRows, CsrSegment};
 use crate::kernels::{Shape, Tuning};
-use crate::memory::Plain;
 use crate::partition::{NewValues, Part, compressed_bytes};
 use crate::real::Real;
 
@@ -140,19 +139,14 @@ impl<T: Real> Values<T> for Arc<CsrBlock<T>> {
     }
 
     fn compressed(&self, ctx: &Context) -> Result<Option<CsrBlock<T>>> {
-        fn copy<V: Plain>(ctx: &Context, from: &DeviceVec<V>, what: &'static str) -> Result<DeviceVec<V>> {
-            let mut to = DeviceVec::uninit(ctx, from.len(), what)?;
-            from.copy_to(ctx, &mut to, from.len())?;
-            Ok(to)
-        }
         let [CsrSegment { rows, before, col_idx, values }] = &self.segments[..] else { return Ok(None) };
         let segment = CsrSegment {
             rows: rows.clone(),
             before: *before,
-            col_idx: copy(ctx, col_idx, "the column indices")?,
-            values: copy(ctx, values, "the values of the matrix")?,
+            col_idx: col_idx.copied(ctx)?,
+            values: values.copied(ctx)?,
         };
-        let row_ptr = copy(ctx, &self.row_ptr, "the row pointers")?;
+        let row_ptr = self.row_ptr.copied(ctx)?;
         Ok(Some(CsrBlock { n_rows: self.n_rows, n_cols: self.n_cols, row_ptr, segments: vec![segment] }))
     }
 }

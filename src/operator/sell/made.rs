@@ -157,7 +157,7 @@ impl<T: Real> SellOfMoved<'_, T> {
     /// What has to be kept to put other values into the slices.
     fn places(&self, ctx: &Context, block: Arc<SellBlock<T>>) -> Result<Places<T>> {
         let Self { sell, on_device: OnDevice { moved, units, lists } } = self;
-        let starts = copied(ctx, &moved.rows.row_ptr)?;
+        let starts = moved.rows.row_ptr.copied(ctx)?;
         Ok(Places {
             block,
             kernels: Arc::clone(&moved.kernels),
@@ -201,13 +201,6 @@ struct Places<T> {
     units: Arc<Units>,
     lists: Vec<UnitList>,
     slices: Arc<Vec<Slice>>,
-}
-
-/// A copy of row pointers.
-fn copied(ctx: &Context, starts: &DeviceVec<u32>) -> Result<DeviceVec<u32>> {
-    let mut to = DeviceVec::uninit(ctx, starts.len(), "the row pointers")?;
-    starts.copy_to(ctx, &mut to, starts.len())?;
-    Ok(to)
 }
 
 impl<T: Real> Places<T> {
@@ -277,7 +270,7 @@ impl<T: Real> Values<T> for Places<T> {
             values: DeviceVec::uninit(ctx, *nnz, "the values of the matrix")?,
         };
         let segments = vec![segment];
-        let rows = CsrBlock { n_rows: block.n_rows, n_cols: block.n_cols, row_ptr: copied(ctx, starts)?, segments };
+        let rows = CsrBlock { n_rows: block.n_rows, n_cols: block.n_cols, row_ptr: starts.copied(ctx)?, segments };
         for segment in &block.segments {
             each_of(lists, &segment.slices, |list, first| {
                 kernels.unpack(ctx, (list, units), &rows, *factor, (first, &block.slices, &segment.data))
