@@ -3,6 +3,7 @@
 //! So are the constants of a Laplacian whose boundary is closed, of a graph, and of a Markov chain.
 
 mod among;
+mod connected;
 mod sets;
 
 use std::sync::atomic::AtomicUsize;
@@ -11,16 +12,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 
 use self::among::Spans;
-use self::sets::Sets;
+use self::connected::{OfPatterns, Rows, connected};
 use crate::matrix::Csr;
-use crate::matrix::patterns::Patterns;
-use crate::memory;
 use crate::verify::{self, two_sum};
 
 /// Of no part.
 const NONE: u32 = u32::MAX;
-/// Not looked at yet.
-const OPEN: u32 = NONE - 1;
 
 /// Rows that one task looks at.
 const CHUNK: usize = 1 << 12;
@@ -43,13 +40,12 @@ impl NullSpace {
     /// Of a square matrix, which is symmetric up to rounding or not; None if there is none. What rounding may leave of a sum that
     /// would be 0 counts as 0. Of a matrix that is not symmetric, only the vector of ones is looked for.
     ///
-    /// Where rows of a symmetric matrix don't sum to 0, what is connected with them needs no sums: O(n) for most matrices, and
-    /// O(nnz) at most.
+    /// O(n) for most symmetric matrices, and O(nnz) at most.
     pub(crate) fn of(a: &Csr, is_symmetric: bool) -> Option<Self> {
         let found = match a.patterns() {
             _ if !is_symmetric => of_general(a),
-            Some(patterns) => by_patterns(patterns),
-            None => of_symmetric(a),
+            Some(patterns) => Some(of_rows(&OfPatterns::new(patterns))),
+            None => Some(of_rows(a)),
         };
         found.filter(|found| !found.sizes.is_empty())
     }
@@ -123,78 +119,24 @@ impl Sum {
     }
 }
 
-/// Connected parts of a symmetric matrix whose rows all sum to 0; rows without entries are none.
-fn of_symmetric(a: &Csr) -> Option<NullSpace> {
-    let neighbours = |i: usize| {
-        let (cols, values) = a.row(i);
-        cols.iter().zip(values).filter(|(_, v)| **v != 0.0).map(|(&j, _)| j as usize)
-    };
-    of_rows(a.n_rows(), neighbours, |i| sum(a.row(i).1).is_zero())
-}
-
-/// The same of one whose rows are of few patterns.
-fn by_patterns(patterns: &Patterns) -> Option<NullSpace> {
-    let of_row = |i: usize| patterns.of_row[i];
-    let neighbours =
-        |i: usize| patterns.columns(i).zip(patterns.values(of_row(i))).filter(|(_, v)| **v != 0.0).map(|(j, _)| j);
-    let is_zero: Vec<bool> = (0..patterns.count()).map(|k| sum(patterns.values(k as u16)).is_zero()).collect();
-    of_rows(patterns.of_row.len(), neighbours, |i| is_zero[of_row(i) as usize])
-}
-
 fn sum(values: &[f64]) -> Sum {
     values.iter().fold(Sum::default(), |sum, v| sum.and(*v))
 }
 
-/// Which of `n` rows may be in a part, `OPEN` in place of `NONE`: many that are not are found at once, in parallel.
-fn open_rows<I: Iterator<Item = usize>>(
-    n: usize,
-    neighbours: impl Fn(usize) -> I + Sync,
-    sums_to_zero: impl Fn(usize) -> bool + Sync,
-) -> Vec<u32> {
-    let mut part = memory::zeros(n).unwrap_or_else(|_| vec![OPEN; n]);
-    // most matrices have no such part, and end here: each row is a neighbour of one that doesn't sum to 0, or of its neighbours
-    part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
-        let first = chunk * CHUNK;
-        for i in 0..part.len() {
-            let is_out = |j: usize| j >= first && j < first + i && part[j - first] == NONE;
-            let is_none = neighbours(first + i).any(is_out) || neighbours(first + i).next().is_none();
-            part[i] = if is_none || !sums_to_zero(first + i) { NONE } else { OPEN };
-        }
-        // and back, for the rows before the first that is none
-        for i in (0..part.len()).rev() {
-            let is_out = |j: usize| part.get(j.wrapping_sub(first)) == Some(&NONE);
-            if part[i] == OPEN && neighbours(first + i).any(is_out) {
-                part[i] = NONE;
-            }
-        }
-    });
-    part
-}
-
-/// Connected parts of `n` rows that all sum to zero: what is connected with any other row is none. O(nnz), by all threads.
-fn of_rows<I: Iterator<Item = usize>>(
-    n: usize,
-    neighbours: impl Fn(usize) -> I + Sync,
-    sums_to_zero: impl Fn(usize) -> bool + Sync,
-) -> Option<NullSpace> {
-    let mut part = open_rows(n, &neighbours, sums_to_zero);
-    if !part.par_iter().with_min_len(CHUNK).any(|part| *part == OPEN) {
-        return Some(NullSpace { part, sizes: Vec::new(), is_symmetric: true, spans: None });
+/// Connected parts of the rows of a symmetric matrix that all sum to 0.
+fn of_rows(rows: &impl Rows) -> NullSpace {
+    let (n, sets) = (rows.count(), connected(rows));
+    let least = |row: usize| sets.least(row as u32 + 1) as usize;
+    let firsts = (0..n).into_par_iter().with_min_len(CHUNK).filter(|row| least(*row) == row + 1);
+    let firsts: Vec<usize> = firsts.collect();
+    if firsts.is_empty() {
+        return NullSpace { part: Vec::new(), sizes: Vec::new(), is_symmetric: true, spans: None };
     }
-    // rows from 1 on, and all that are of no part as 0
-    let sets = Sets::new(n as u32 + 1);
-    let member = |row: usize| if part[row] == OPEN { row as u32 + 1 } else { 0 };
-    (0..n).into_par_iter().with_min_len(CHUNK).for_each(|row| {
-        let own = member(row);
-        neighbours(row).map(member).filter(|other| *other != own).for_each(|other| sets.join(own, other));
-    });
-    let is_first = |row: usize| part[row] == OPEN && sets.least(row as u32 + 1) == row as u32 + 1;
-    let firsts: Vec<usize> = (0..n).into_par_iter().with_min_len(CHUNK).filter(|row| is_first(*row)).collect();
     let sizes: Vec<AtomicUsize> = firsts.iter().map(|_| AtomicUsize::new(0)).collect();
+    let mut part = vec![NONE; n];
     part.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, part)| {
-        for (row, part) in (chunk * CHUNK..).zip(&mut *part).filter(|(_, part)| **part == OPEN) {
-            let least = sets.least(row as u32 + 1) as usize;
-            *part = firsts.binary_search(&least.wrapping_sub(1)).map_or(NONE, |number| number as u32);
+        for (row, part) in (chunk * CHUNK..).zip(&mut *part) {
+            *part = firsts.binary_search(&least(row).wrapping_sub(1)).map_or(NONE, |number| number as u32);
         }
         // neighbours are mostly of one part
         for run in part.chunk_by(|a, b| a == b) {
@@ -204,7 +146,7 @@ fn of_rows<I: Iterator<Item = usize>>(
         }
     });
     let sizes = sizes.into_iter().map(AtomicUsize::into_inner).collect();
-    Some(NullSpace { part, sizes, is_symmetric: true, spans: None })
+    NullSpace { part, sizes, is_symmetric: true, spans: None }
 }
 
 /// The vector of ones, if all columns sum to 0; not where a row is empty.
@@ -302,14 +244,13 @@ mod tests {
         let grids = ["neumann2d:50", "poisson2d:40x20", "poisson3d27:10", "elasticity3d:8", "band:2000,width=1"];
         for spec in grids {
             let a = spec.parse::<Spec>().unwrap().build().unwrap();
-            let found = by_patterns(a.patterns().unwrap());
-            assert_eq!(found, of_symmetric(&a), "{spec}");
+            assert_eq!(of_rows(&OfPatterns::new(a.patterns().unwrap())), of_rows(&a), "{spec}");
         }
         // two lines, of which one is closed at both ends, and rows without entries
         let edges: Vec<_> = (0..999).chain(1000..1999).map(|i| (i, i + 1, 2.0)).collect();
         let a = laplacian(2500, &edges, &[(1999, 1.0)]);
-        let found = by_patterns(a.patterns().unwrap());
-        assert_eq!((found.as_ref().unwrap().sizes.as_slice(), &found), (&[1000][..], &of_symmetric(&a)));
+        let found = of_rows(&OfPatterns::new(a.patterns().unwrap()));
+        assert_eq!((&found.sizes[..], &found), (&[1000][..], &of_rows(&a)));
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! The same where the rows lie in several processes: parts may go from one to another.
 
-use super::{CHUNK, NONE, NullSpace, OPEN, Sum, open_rows, sum, two_sum};
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::connected::{Rows, connected};
+use super::{CHUNK, NONE, NullSpace, Sum, sum, two_sum};
 use crate::comm::Processes;
 use crate::comm::processes::{any, exchange, gathered, numbers};
 use crate::distributed::connected::smallest_names;
@@ -8,6 +13,33 @@ use crate::distributed::share::Share;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::verify;
+
+/// May be in a part, and is not looked at yet.
+const OPEN: u32 = NONE - 1;
+
+/// The own rows of a process, by their places among these; neighbours that are others' lie beyond them.
+struct Window<'a> {
+    a: &'a Csr,
+    own: Range<usize>,
+}
+
+impl Rows for Window<'_> {
+    fn count(&self) -> usize {
+        self.own.len()
+    }
+
+    fn neighbours(&self, i: usize) -> impl Iterator<Item = usize> {
+        self.a.neighbours(self.own.start + i).map(|j| j.wrapping_sub(self.own.start))
+    }
+
+    fn before(&self, i: usize) -> Option<usize> {
+        self.a.before(self.own.start + i)?.checked_sub(self.own.start)
+    }
+
+    fn sums_to_zero(&self, i: usize) -> bool {
+        self.a.sums_to_zero(self.own.start + i)
+    }
+}
 
 /// What other processes have of a process's parts. The owner of a part is the process that has its first row: it adds the sums of all.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,17 +114,15 @@ impl NullSpace {
 /// Connected parts of a symmetric matrix whose rows all sum to 0.
 fn of_symmetric(share: &Share, a: &Csr) -> Result<Option<NullSpace>> {
     let (processes, own) = (&*share.processes, share.own.clone());
-    // by their places among the own rows, those of others beyond them
-    let neighbours = |i: usize| {
-        let (columns, values) = a.row(own.start + i);
-        let are_connected = columns.iter().zip(values).filter(|(_, v)| **v != 0.0);
-        are_connected.map(|(&j, _)| (j as usize).wrapping_sub(own.start))
-    };
-    let mut part = open_rows(own.len(), neighbours, |i| sum(a.row(own.start + i).1).is_zero());
+    let rows = Window { a, own: own.clone() };
+    let sets = connected(&rows);
+    let of_row = |i: usize| if sets.least(i as u32 + 1) == 0 { NONE } else { OPEN };
+    let mut part: Vec<u32> = (0..own.len()).into_par_iter().map(of_row).collect();
+    drop(sets);
     if !any(processes, part.contains(&OPEN))? {
         return Ok(None);
     }
-    let (mut pieces, mut edges) = pieces(&mut part, neighbours, |i| share.global(own.start + i));
+    let (mut pieces, mut edges) = pieces(&mut part, &rows, |i| share.global(own.start + i));
     let mut names = vec![u64::MAX; share.order()];
     for (name, &part) in names[own.clone()].iter_mut().zip(&part) {
         *name = pieces.get(part as usize).map_or(u64::MAX, |piece: &Piece| piece.name);
@@ -118,11 +148,7 @@ fn of_symmetric(share: &Share, a: &Csr) -> Result<Option<NullSpace>> {
 
 /// Walks from each open row to all that it is connected with among the own ones, which `part` then numbers; gives the pieces, and by piece
 /// the places of others next to them.
-fn pieces<I: Iterator<Item = usize>>(
-    part: &mut [u32],
-    neighbours: impl Fn(usize) -> I,
-    global: impl Fn(usize) -> u64,
-) -> (Vec<Piece>, Vec<(u32, usize)>) {
+fn pieces(part: &mut [u32], of: &Window<'_>, global: impl Fn(usize) -> u64) -> (Vec<Piece>, Vec<(u32, usize)>) {
     let (mut pieces, mut edges, mut rows) = (Vec::new(), Vec::new(), Vec::new());
     for start in 0..part.len() {
         if part[start] != OPEN {
@@ -136,7 +162,7 @@ fn pieces<I: Iterator<Item = usize>>(
         let mut next = 0;
         while let Some(&row) = rows.get(next) {
             next += 1;
-            for j in neighbours(row) {
+            for j in of.neighbours(row) {
                 match part.get_mut(j) {
                     None => edges.push((own, j)),
                     Some(part) if *part == OPEN => {
