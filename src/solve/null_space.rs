@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rayon::prelude::*;
 
 use self::among::Spans;
-use self::connected::{OfPatterns, Rows, connected};
+use self::connected::{OfPatterns, Rows, are_all_out, connected};
 use crate::matrix::Csr;
 use crate::verify::{self, two_sum};
 
@@ -125,12 +125,16 @@ fn sum(values: &[f64]) -> Sum {
 
 /// Connected parts of the rows of a symmetric matrix that all sum to 0.
 fn of_rows(rows: &impl Rows) -> NullSpace {
+    let none = NullSpace { part: Vec::new(), sizes: Vec::new(), is_symmetric: true, spans: None };
+    if are_all_out(rows) {
+        return none;
+    }
     let (n, sets) = (rows.count(), connected(rows));
     let least = |row: usize| sets.least(row as u32 + 1) as usize;
     let firsts = (0..n).into_par_iter().with_min_len(CHUNK).filter(|row| least(*row) == row + 1);
     let firsts: Vec<usize> = firsts.collect();
     if firsts.is_empty() {
-        return NullSpace { part: Vec::new(), sizes: Vec::new(), is_symmetric: true, spans: None };
+        return none;
     }
     let sizes: Vec<AtomicUsize> = firsts.iter().map(|_| AtomicUsize::new(0)).collect();
     let mut part = vec![NONE; n];

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::connected::{Rows, connected};
+use super::connected::{Rows, are_all_out, connected};
 use super::{CHUNK, NONE, NullSpace, Sum, sum, two_sum};
 use crate::comm::Processes;
 use crate::comm::processes::{any, exchange, gathered, numbers};
@@ -115,6 +115,9 @@ impl NullSpace {
 fn of_symmetric(share: &Share, a: &Csr) -> Result<Option<NullSpace>> {
     let (processes, own) = (&*share.processes, share.own.clone());
     let rows = Window { a, own: own.clone() };
+    if !any(processes, !are_all_out(&rows))? {
+        return Ok(None);
+    }
     let sets = connected(&rows);
     let of_row = |i: usize| if sets.least(i as u32 + 1) == 0 { NONE } else { OPEN };
     let mut part: Vec<u32> = (0..own.len()).into_par_iter().map(of_row).collect();

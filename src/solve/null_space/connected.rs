@@ -89,6 +89,32 @@ impl Rows for OfPatterns<'_> {
     }
 }
 
+/// Rows of a chunk that are summed to find one that doesn't sum to 0.
+const SUMS: usize = 1 << 9;
+
+/// Whether all rows are seen at one look not to be in a part: each is a neighbour of one that doesn't sum to 0, or of its neighbours. So it is with
+/// most matrices, as no end of a line is far; the first chunk where it is not so ends the look.
+pub(super) fn are_all_out(rows: &impl Rows) -> bool {
+    let n = rows.count();
+    (0..n.div_ceil(CHUNK)).into_par_iter().all(|chunk| {
+        let (first, mut sums) = (chunk * CHUNK, 0);
+        let mut is_out = vec![false; CHUNK.min(n - first)];
+        for i in 0..is_out.len() {
+            let touches = |j: usize| j >= first && j < first + i && is_out[j - first];
+            is_out[i] = rows.neighbours(first + i).any(touches) || rows.neighbours(first + i).next().is_none();
+            if !is_out[i] && sums < SUMS {
+                (is_out[i], sums) = (!rows.sums_to_zero(first + i), sums + 1);
+            }
+        }
+        // and back, for the rows before the first that is out
+        for i in (0..is_out.len()).rev() {
+            let touches = |j: usize| is_out.get(j.wrapping_sub(first)) == Some(&true);
+            is_out[i] = is_out[i] || rows.neighbours(first + i).any(touches);
+        }
+        is_out.into_iter().all(|is_out| is_out)
+    })
+}
+
 /// Rows that the largest set is guessed from.
 const SAMPLE: usize = 1 << 10;
 
