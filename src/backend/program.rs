@@ -395,11 +395,8 @@ impl Program {
             let is_number = |node: &Node| matches!(scalars.form(*node), Form::Constant(_));
             let is_formed_here = |node: &Node| is_ready(*node) && !formed.contains(node) && !is_number(node);
             pass.forms = later.iter().copied().filter(is_formed_here).collect();
-            let mut awaits = BTreeSet::new();
-            for node in own.iter().chain(&pass.forms) {
-                sums_of(&scalars, *node, formed, &mut awaits);
-            }
-            pass.awaits = awaits.into_iter().collect();
+            let nodes = own.iter().chain(&pass.forms).copied().collect();
+            pass.awaits = scalars.sums_of(nodes, formed).into_iter().collect();
             formed.extend(pass.forms.iter().copied());
         };
         for (step, later) in self.iteration.iter_mut().zip(&needs) {
@@ -503,19 +500,6 @@ fn without(lines: &[Line], taken_over: &[Slot]) -> Vec<Line> {
         _ => true,
     };
     lines.iter().filter(is_other).cloned().collect()
-}
-
-/// The sums that `node` is formed of, but for those that are in scalars that were formed before.
-fn sums_of(scalars: &Scalars, node: Node, formed: &BTreeSet<Node>, sums: &mut BTreeSet<usize>) {
-    if formed.contains(&node) {
-        return;
-    }
-    if let Form::Sum(sum) = scalars.form(node) {
-        sums.insert(sum);
-    }
-    for part in scalars.form(node).parts() {
-        sums_of(scalars, part, formed, sums);
-    }
 }
 
 /// A line and its place in the text.

@@ -3,6 +3,8 @@
 //! A scalar is formed where it is first needed: by the next kernel if a device works alone, by the host among several ranks. Both
 //! evaluate the same expression in the same order.
 
+use std::collections::BTreeSet;
+
 /// A scalar, by its number in [`Scalars`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(pub(crate) usize);
@@ -84,6 +86,23 @@ impl Scalars {
         false
     }
 
+    /// The sums that some scalars are formed of, but for those that are in scalars that were formed before.
+    pub(crate) fn sums_of(&self, nodes: Vec<Node>, formed: &BTreeSet<Node>) -> BTreeSet<usize> {
+        let (mut seen, mut left, mut sums) = (vec![false; self.0.len()], nodes, BTreeSet::new());
+        while let Some(node) = left.pop() {
+            if formed.contains(&node) || std::mem::replace(&mut seen[node.0], true) {
+                continue;
+            }
+            match self.form(node) {
+                Form::Sum(sum) => {
+                    sums.insert(sum);
+                }
+                form => left.extend(form.parts()),
+            }
+        }
+        sums
+    }
+
     /// The values of all scalars, where sums and carried scalars have these. A sum that is not known yet is NaN, and so is what is
     /// formed of it.
     pub(crate) fn values(&self, sums: &[f64], carried: &[f64]) -> Vec<f64> {
@@ -138,5 +157,7 @@ mod tests {
             node = all.add(Form::Plus(node, node));
         }
         assert!(all.awaits(node, &|k| k == 3) && !all.awaits(node, &|k| k == 2));
+        assert_eq!(all.sums_of(vec![node], &BTreeSet::new()), BTreeSet::from([3]));
+        assert_eq!(all.sums_of(vec![node], &BTreeSet::from([node])), BTreeSet::new());
     }
 }
