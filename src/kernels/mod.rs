@@ -22,6 +22,7 @@ pub(crate) mod fdtd;
 pub(crate) mod fsai;
 pub(crate) mod gemm;
 pub(crate) mod halo;
+pub(crate) mod lattice;
 pub(crate) mod live;
 pub(crate) mod lu_panel;
 pub(crate) mod own_rows;

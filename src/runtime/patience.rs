@@ -7,7 +7,7 @@
 
 /// The first look, as a part of the iterations that what comes next takes as long as; but not before so many, whose slope may be anything.
 const FIRST: u64 = 2;
-const LEAST: u64 = 50;
+const LEAST: u64 = 25;
 
 /// Iterations between two looks, as a part of those that were done.
 const AGAIN: u64 = 4;
@@ -88,7 +88,7 @@ mod tests {
         assert!(late.is_over(&falling(0.9, 400), 0.9_f64.powi(850)));
         assert_eq!(late.next(), 600);
         // not at once
-        assert_eq!([1, 30, 60, 300].map(|few| Patience::new(few, 7).next()), [8, 37, 57, 157]);
+        assert_eq!([1, 30, 60, 300].map(|few| Patience::new(few, 7).next()), [8, 32, 37, 157]);
         let mut none = Patience::new(0, 0);
         assert_eq!(none.next(), 1);
         assert!(!none.is_over(&falling(1e-9, 1), 1e-8));

@@ -24,6 +24,7 @@ use crate::matrix::{Csr, Equilibration};
 use crate::memory::{copied, copy};
 use crate::operator::Exchange;
 use crate::partition::{Part, cost_of, part_alone, row_ranges_of, split};
+use crate::precond::amg;
 use crate::precond::amg::levels::Levels;
 use crate::precond::given::Given;
 use crate::precond::near_null::NearNull;
@@ -61,6 +62,8 @@ pub(crate) struct Whole {
     pub(crate) store: Store,
     /// A hash of the rows in the order of the ranks, once it was asked for.
     hash: OnceLock<String>,
+    /// Whether multigrid has [levels of a lattice](Self::is_on_lattice), once that was asked for.
+    on_lattice: OnceLock<bool>,
     /// Whether kernels of ranks have missed each other.
     have_missed: AtomicBool,
 }
@@ -83,7 +86,7 @@ impl Whole {
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
         let (equilibration, least_squares, share) = (None, None, None);
-        let (is_symmetric, has_even_diagonal, hash) = (true, false, OnceLock::new());
+        let (is_symmetric, has_even_diagonal, hash, on_lattice) = (true, false, OnceLock::new(), OnceLock::new());
         Self {
             a,
             order,
@@ -98,6 +101,7 @@ impl Whole {
             setup,
             store,
             hash,
+            on_lattice,
             have_missed,
         }
     }
@@ -119,7 +123,7 @@ impl Whole {
 
     /// Takes the same matrix with other values, which the ranks have yet to get.
     pub(crate) fn replace(&mut self, a: Arc<Csr>) {
-        (self.a, self.rows, self.hash) = (a, Weak::new(), OnceLock::new());
+        (self.a, self.rows, self.hash, self.on_lattice) = (a, Weak::new(), OnceLock::new(), OnceLock::new());
     }
 
     /// Permutes and scales the system from now on, before it is put in the order of the ranks, which are to be opened anew.
@@ -257,6 +261,13 @@ impl Whole {
             Some(share) => Levels::among(share, Csr::clone(rows), self.near_null(rows))?,
             None => Levels::new(Csr::clone(rows), self.near_null(rows))?,
         }))
+    }
+
+    /// Whether multigrid for this system has levels of a lattice, which take hardly any time to be made.
+    pub(crate) fn is_on_lattice(&self) -> bool {
+        let is_as_given = self.order.is_none() && self.equilibration.is_none() && self.share.is_none();
+        let may_be = is_as_given && self.setup.near_null.is_none();
+        *self.on_lattice.get_or_init(|| may_be && amg::is_on_lattice(&self.a))
     }
 
     /// The matrix before it is put in another order.

@@ -59,7 +59,8 @@ impl Solver {
             let is_best = best.as_ref().is_none_or(|(_, best)| residual.norm_2 < best.norm_2 || best.norm_2.is_nan());
             if let Some(memory) = memory.take_if(|_| to.is_none() && self.failures.len() == failed) {
                 let has_left = self.remembered.is_some() && !statistics.switches.is_empty();
-                let multigrid = patience::of(&self.whole.setup, self.ranks()).filter(|_| self.null_space.is_none());
+                let multigrid = patience::of(&self.whole.setup, self.ranks(), self.whole.is_on_lattice())
+                    .filter(|_| self.null_space.is_none());
                 memory.keep(met, has_left.then_some(first), multigrid);
             }
             match (to, best.take()) {
@@ -118,7 +119,7 @@ impl Solver {
         let remembered = || self.remembered.as_ref()?.others.first().map(|took| took.iterations);
         Ok(match self.chain.may_be_slow() {
             [true, _] if self.null_space.is_none() => {
-                self.whole.slowest(patience::of(&self.whole.setup, self.ranks()))?
+                self.whole.slowest(patience::of(&self.whole.setup, self.ranks(), self.whole.is_on_lattice()))?
             }
             [_, true] if self.precond() == Precond::Amg => Some(patience::OF_TRIAL),
             // for something of which it is known what it takes

@@ -246,7 +246,7 @@ fn elasticity() {
 /// What near-null vectors may be: any, of each matrix.
 #[test]
 fn vectors_of_ones_own() {
-    let a = system("poisson3d:18");
+    let a = system("variable:18");
     let ones = vec![1.0; a.n_rows()];
     let setup = amg(Method::Cg, Precision::F64, "0");
     let of = |near_null| solve(&a, &setup.clone().with_near_null(near_null), 1e-8);

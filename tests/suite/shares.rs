@@ -89,7 +89,9 @@ fn the_method_that_ranks_follow() {
 fn speeds_are_measured_and_remembered() {
     let place = Place::new();
     let solve = |tune: &str| {
-        let args = format!("solve --generate poisson2d:150 --devices 0,host --tune {tune} --json");
+        let args = format!(
+            "solve --generate poisson2d:150 --method cg --precond jacobi --devices 0,host --tune {tune} --json"
+        );
         place.run(&args).ends(0).json()
     };
     let sources = |report: &serde_json::Value| -> Vec<String> {

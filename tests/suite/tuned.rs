@@ -48,7 +48,7 @@ fn tuning_states_change_no_bit() {
     }
     let place = Place::new();
     let of = |tune: &str| {
-        solve(&place, &format!("--devices 0,host,0 --shares 1:1:1 --tune {tune}"));
+        solve(&place, &format!("--method cg --devices 0,host,0 --shares 1:1:1 --tune {tune}"));
         place.read("x.mtx")
     };
     assert!(["quick", "quick", "off"].map(of).iter().all(|x| *x == of("stored")));
@@ -77,7 +77,7 @@ fn a_cache_that_cannot_be_written_stops_no_solve() {
     crate::common::require_opencl();
     let place = Place::new();
     place.write("a file, not a folder", "");
-    let mut command = place.command(&format!("solve {SYSTEM} --json -vv --devices 0,0 --tune full"));
+    let mut command = place.command(&format!("solve {SYSTEM} --json -vv --method cg --devices 0,0 --tune full"));
     command.env("DECLIVE_CACHE_DIR", place.path("a file, not a folder"));
     let log = Run::of(command, "").ends(0).err;
     let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();

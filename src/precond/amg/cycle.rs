@@ -1,9 +1,12 @@
 //! A V-cycle: z = M⁻¹ r from z = 0, symmetric, as both sides smooth by the same polynomial.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::dense::Dense;
 use super::exchanged::Exchanged;
+use super::lattice::tables::Tables;
 use super::smoother::Step;
 use super::sparse::{BLOCK, Rows, Sparse};
 use crate::error::Result;
@@ -24,8 +27,10 @@ pub(super) struct Level {
 pub(super) enum Coarsest {
     /// By a factor,
     Exact(Dense),
-    /// or, where nothing can be made coarser, by the smoother.
+    /// or, where nothing can be made coarser, by the smoother;
     Smoothed(Sparse, [Step; 2]),
+    /// or there are levels of a lattice, and no others.
+    Lattice(Arc<Tables>),
 }
 
 /// Vectors of a level.
@@ -34,7 +39,7 @@ pub(super) struct Vectors {
     n: usize,
     pub(super) b: Vec<f32>,
     pub(super) x: Vec<f32>,
-    r: Vec<f32>,
+    pub(super) r: Vec<f32>,
     pub(super) exchanged: Exchanged,
 }
 
@@ -89,14 +94,16 @@ impl Vectors {
 /// # Errors
 /// A failed process.
 pub(super) fn cycle(levels: &[Level], coarsest: &Coarsest, vectors: &mut [Vectors]) -> Result<()> {
-    let [own, below @ ..] = vectors else { return Ok(()) };
     let Some((Level { a, steps, p, restriction }, rest)) = levels.split_first() else {
-        match coarsest {
-            Coarsest::Exact(dense) => dense.solve(&own.b, &mut own.x),
-            Coarsest::Smoothed(a, steps) => own.smooth_from_zero(a, steps)?,
+        match (coarsest, vectors) {
+            (Coarsest::Exact(dense), [own, ..]) => dense.solve(&own.b, &mut own.x),
+            (Coarsest::Smoothed(a, steps), [own, ..]) => own.smooth_from_zero(a, steps)?,
+            (Coarsest::Lattice(tables), all) => tables.cycle(all),
+            (_, []) => {}
         }
         return Ok(());
     };
+    let [own, below @ ..] = vectors else { return Ok(()) };
     own.smooth_from_zero(a, steps)?;
     own.residual(a)?;
     if let [next, ..] = below {

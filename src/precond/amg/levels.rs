@@ -1,10 +1,13 @@
 //! The levels of a matrix, made where the cycle is applied: by GPUs, or by the host.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::among::SHARED_LEVEL;
-use super::{Amg, Hierarchy};
+use super::lattice::Lattice;
+use super::lattice::tables::Tables;
+use super::{Amg, FEW_ROWS, Hierarchy};
 use crate::comm::Processes;
 use crate::comm::processes::any;
 use crate::distributed::share::Share;
@@ -21,6 +24,8 @@ pub(crate) struct Levels {
     pub(crate) near_null: NearNull,
     /// Where that window is, and its diagonal, with that of others' rows.
     pub(crate) share: Option<(Arc<Share>, Vec<f64>)>,
+    /// Those of the lattice that the rows have, if they do, once that was asked.
+    lattice: OnceLock<Option<Arc<Tables>>>,
     on_host: Mutex<Option<Arc<Amg>>>,
     /// Of the levels that a device has.
     on_device: Mutex<Option<Hierarchy>>,
@@ -35,7 +40,8 @@ impl Levels {
         let unknowns = near_null.unknowns();
         let is_as_given = unknowns == 1 || blocks::is_full(&a, unknowns);
         let a = if is_as_given { a } else { blocks::filled(&a, unknowns)? };
-        Ok(Self { a, is_as_given, near_null, share: None, on_host: Mutex::default(), on_device: Mutex::default() })
+        let (lattice, on_host, on_device) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Ok(Self { a, is_as_given, near_null, share: None, lattice, on_host, on_device })
     }
 
     /// The same of several processes, of which this one has a window; no node is cut, and none has blocks that are not full. What is near the null
@@ -46,8 +52,9 @@ impl Levels {
     pub(crate) fn among(share: &Arc<Share>, a: Csr, near_null: NearNull) -> Result<Self> {
         let mut diagonal = a.diagonal();
         share.fill(&mut diagonal)?;
-        let (share, on_host, on_device) = (Some((Arc::clone(share), diagonal)), Mutex::default(), Mutex::default());
-        Ok(Self { a, is_as_given: true, near_null, share, on_host, on_device })
+        let share = Some((Arc::clone(share), diagonal));
+        let (lattice, on_host, on_device) = (OnceLock::from(None), Mutex::default(), Mutex::default());
+        Ok(Self { a, is_as_given: true, near_null, share, lattice, on_host, on_device })
     }
 
     /// The number of a row of the matrix among those of all processes; rows and entries of all.
@@ -66,6 +73,19 @@ impl Levels {
         }
     }
 
+    /// Those of a lattice, if the rows of the matrix are such that it has them, and a process has all of them.
+    pub(super) fn lattice(&self) -> Option<&Arc<Tables>> {
+        let find = || {
+            let (start, is_of_use) = (Instant::now(), self.near_null.is_constant() && self.a.n_rows() > FEW_ROWS);
+            let lattice = Lattice::of(self.a.patterns().filter(|_| is_of_use)?)?;
+            let sides = lattice.sides();
+            let tables = Arc::new(Tables::of(lattice)?);
+            log::info!("amg: levels of a lattice of {sides:?} points, {:?}", start.elapsed());
+            Some(tables)
+        };
+        self.lattice.get_or_init(find).as_ref()
+    }
+
     /// Those on the host, made now if they are not there.
     ///
     /// # Errors
@@ -77,7 +97,10 @@ impl Levels {
         }
         let made = Arc::new(match &self.share {
             Some((share, diagonal)) => Amg::among(share, (&self.a, diagonal), self.near_null.unknowns(), SHARED_LEVEL)?,
-            None => Amg::of(&self.a, &self.near_null),
+            None => match self.lattice() {
+                Some(tables) => Amg::of_lattice(&self.a, tables),
+                None => Amg::of(&self.a, &self.near_null),
+            },
         });
         Ok(Arc::clone(on_host.insert(made)))
     }

@@ -5,7 +5,7 @@
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
 //! ([`strength`]) join rows to aggregates ([`aggregate`]), which are interpolated from smoothly ([`prolongation`]); the next level has the Galerkin
 //! [product](mod@product) Pᵀ A P, scaled again. Where [`nodes`] have several unknowns, or there are several near-null vectors, nodes join to
-//! aggregates, and all is done in blocks. A [cycle](mod@cycle) smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
+//! aggregates, and all is done in blocks. Rows that follow from few classes of coordinates have [levels of a lattice](lattice) instead. A [cycle](mod@cycle) smooths by polynomials ([`smoother`]), and ends with a factor of a [`dense`] matrix.
 //! Matrices and vectors are in single precision. All is the same for any number of threads.
 
 mod aggregate;
@@ -14,6 +14,7 @@ mod cycle;
 mod dense;
 mod exchanged;
 mod independent;
+mod lattice;
 pub(crate) mod levels;
 mod nodes;
 pub(crate) mod on_device;
@@ -35,6 +36,8 @@ use self::aggregate::Aggregates;
 use self::cycle::{Coarsest, Level, Vectors, cycle};
 use self::dense::Dense;
 use self::exchanged::Exchanged;
+use self::lattice::Lattice;
+use self::lattice::tables::Tables;
 use self::nodes::{Bases, Modes};
 use self::product::{product, product_of_blocks};
 use self::prolongation::Tentative;
@@ -101,6 +104,11 @@ impl Hierarchy {
     }
 }
 
+/// Whether a matrix has rows of a [lattice] that its levels are made of.
+pub(crate) fn is_on_lattice(a: &Csr) -> bool {
+    a.n_rows() > FEW_ROWS && a.patterns().is_some_and(|patterns| Lattice::of(patterns).is_some())
+}
+
 /// M⁻¹ is a cycle.
 pub(crate) struct Amg {
     /// d^(−½) of A's diagonal d, of this process's rows,
@@ -124,6 +132,21 @@ impl Amg {
         let (matrix, modes) = (scaled(a, &scale), first_modes(near_null, &diagonal));
         let coarsest = descent.descend(matrix, modes, Exchanged::Nothing);
         descent.ended(coarsest, scale, None)
+    }
+
+    /// Of a matrix whose rows are those of a lattice.
+    fn of_lattice(a: &Csr, tables: &Arc<Tables>) -> Self {
+        let below = tables.levels.iter().map(|level| level.below.sides.iter().product());
+        let sizes = std::iter::once(a.n_rows()).chain(below);
+        Self {
+            scale: scales(&a.diagonal()),
+            first: 0,
+            processes: None,
+            levels: Vec::new(),
+            coarsest: Coarsest::Lattice(Arc::clone(tables)),
+            vectors: Mutex::new(sizes.map(|n| Vectors::new(n, Exchanged::Nothing)).collect()),
+            hierarchy: tables.hierarchy.clone(),
+        }
     }
 
     /// Its numbers.

@@ -20,6 +20,7 @@ mod distributed;
 mod exchanged;
 mod first;
 mod lanczos;
+mod lattice;
 mod nodes;
 pub(crate) mod ranks;
 mod set_up;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::exchanged::Exchanged;
+use self::lattice::LatticeLevels;
 use self::ranks::Among;
 use self::set_up::SetUp;
 use super::cycle::{Coarsest, Level};
@@ -127,8 +129,10 @@ enum Coarse<T> {
     Exact(DeviceVec<f32>),
     /// or the smoother,
     Smoothed(DeviceRows<f32>, Polynomial),
-    /// or small levels, down to one of these, in one launch.
+    /// or small levels, down to one of these, in one launch,
     Together(Box<CoarseLevels<T>>),
+    /// or all levels of a lattice.
+    Lattice(Box<LatticeLevels>),
 }
 
 /// What d^(−½) is multiplied by on the way into a cycle and out of it, for `factor` times the matrix: powers of two which keep all in the range of
@@ -146,7 +150,7 @@ impl<T> Coarse<T> {
     /// Rows that are multiplied.
     fn rows(&self) -> Option<&DeviceRows<f32>> {
         match self {
-            Self::Exact(_) | Self::Together(_) => None,
+            Self::Exact(_) | Self::Together(_) | Self::Lattice(_) => None,
             Self::Smoothed(rows, _) => Some(rows),
         }
     }
@@ -279,6 +283,12 @@ impl<T: Real> Launcher<T> {
         let (n, coarsest) = match &amg.coarsest {
             Coarsest::Exact(dense) => (dense.n(), Coarse::exact(&self.backend.ctx, dense)?),
             Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(self.upload(a, 1.0)?, steps.into())),
+            Coarsest::Lattice(tables) => {
+                let (ctx, n) = (&self.backend.ctx, tables.hierarchy.levels[0].rows);
+                let all = LatticeLevels::new(ctx, Shape::Cpu, tables)?;
+                let vectors = Vectors::of_several(ctx, n, 0, [n, n], Exchanged::Nothing)?;
+                return Ok((levels, Coarse::Lattice(Box::new(all)), vectors));
+            }
         };
         Ok((levels, coarsest, Vectors::new(&self.backend.ctx, n, above, Exchanged::Nothing)?))
     }
@@ -305,7 +315,7 @@ impl<T: Real> Launcher<T> {
     }
 
     /// x of the first of these levels for its b.
-    fn cycle(&self, levels: &mut [OnDevice], coarsest: &Coarse<T>, last: &mut Vectors) -> Result<()> {
+    fn cycle(&self, levels: &mut [OnDevice], coarsest: &mut Coarse<T>, last: &mut Vectors) -> Result<()> {
         let Self { backend, kernels } = self;
         let ctx = &backend.ctx;
         let Some((OnDevice { a, smoother, p, restriction, v }, below)) = levels.split_first_mut() else {
@@ -313,6 +323,7 @@ impl<T: Real> Launcher<T> {
                 Coarse::Exact(inverse) => kernels.dense(ctx, last.n, [inverse, &last.b], &mut last.x),
                 Coarse::Smoothed(a, smoother) => self.smooth_from_zero(a, smoother, last),
                 Coarse::Together(coarse) => coarse.cycle(ctx, &mut last.b, &mut last.x),
+                Coarse::Lattice(levels) => levels.cycle(ctx, kernels, last),
             };
         };
         self.smooth_from_zero(a, smoother, v)?;

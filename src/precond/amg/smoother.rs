@@ -13,7 +13,7 @@ use crate::error::Error;
 const PRODUCTS: usize = 8;
 
 /// What the estimate is multiplied by, as it is from below.
-const SAFETY: f64 = 1.1;
+pub(super) const SAFETY: f64 = 1.1;
 
 /// A bound from above that is this or less is good enough.
 const GOOD: f64 = 2.1;

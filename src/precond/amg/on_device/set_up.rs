@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::super::lattice::tables::Tables;
 use super::super::levels::Levels;
 use super::super::smoother::{largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
@@ -10,18 +11,20 @@ use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, M
 use super::exchanged::{Exchanged, Gather};
 use super::first::First;
 use super::lanczos::Process;
+use super::lattice::LatticeLevels;
 use super::nodes::By;
 use super::ranks::Among;
 use super::{All, Coarse, OfRanks, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
-use crate::kernels::Tuning;
 use crate::kernels::amg::first::{FirstKernels, FirstVectors};
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{AmgKernels, Blocked, DeviceSparse};
 use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
+use crate::kernels::{Shape, Tuning};
+use crate::matrix::Csr;
 use crate::operator::Exchange;
 use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
@@ -119,6 +122,9 @@ impl<T: Real, A: Real> SetUp<T, A> {
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let Levels { a, is_as_given, near_null, .. } = levels;
         let of = OfRanks { rows: of.rows.filter(|_| *is_as_given), ..of };
+        if let Some(tables) = levels.lattice() {
+            return self.of_lattice(a, tables, of, among);
+        }
         let mut descent = Descent::new();
         let (top, multiples) = match among {
             Some(among) if among.board.spans_processes() || near_null.is_constant() && a.nnz() > among.most => {
@@ -127,21 +133,70 @@ impl<T: Real, A: Real> SetUp<T, A> {
             }
             Some(among) => {
                 let (top, multiples) = self.top(levels, OfRanks { rows: None, ..of })?;
-                descent.gathers = Some(among.all_of(among.own)?);
-                let own = |all: DeviceVec<T>| -> Result<DeviceVec<T>> {
-                    let (first, n) = among.own;
-                    let mut own = DeviceVec::uninit(&self.ctx, n, "the scales of the matrix")?;
-                    all.copy_part(&self.ctx, first..first + n, &mut own, 0)?;
-                    Ok(own)
-                };
-                let [enter, leave] = multiples;
-                (top, [own(enter)?, own(leave)?])
+                (top, self.own_of(multiples, among, &mut descent)?)
             }
             None => self.top(levels, of)?,
         };
         let inverse = self.descend(top, &mut descent)?;
         let Descent { made, infos, gathers, start, .. } = descent;
         Ok((multiples, self.laid_out(made, inverse, gathers)?, Hierarchy::of(infos, start.elapsed())))
+    }
+
+    /// Levels of a lattice, of a matrix whose rows these are: all ranks do the same.
+    fn of_lattice(
+        &self,
+        a: &Csr,
+        tables: &Tables,
+        of: OfRanks<'_, T>,
+        among: Option<Among<'_>>,
+    ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
+        let start = Instant::now();
+        let of = if among.is_some() { OfRanks { rows: None, ..of } } else { of };
+        let FirstVectors { multiples, .. } = match of.scaled_by.filter(|_| among.is_none()) {
+            // `factor` times the diagonal
+            Some(diagonal) => {
+                let range = self.of_rows.range(&self.ctx, diagonal)?;
+                self.vectors(diagonal, range, OfRanks { factor: 1.0, ..of })?
+            }
+            None => {
+                let on_device = |block| self.of_rows.diagonal(&self.ctx, block, of.times());
+                let diagonal = match of.patterns().map(on_device).transpose()?.flatten() {
+                    Some(diagonal) => diagonal,
+                    None => self.moved_diagonal(&a.diagonal())?,
+                };
+                self.vectors(&diagonal, self.of_rows.range(&self.ctx, &diagonal)?, of)?
+            }
+        };
+        let mut descent = Descent::new();
+        let multiples = match among {
+            Some(among) => self.own_of(multiples, among, &mut descent)?,
+            None => multiples,
+        };
+        let levels = LatticeLevels::new(&self.ctx, Shape::Gpu, tables)?;
+        let gather = descent.gathers.take().map(|(own, plan)| Gather::new(&self.ctx, own, &plan)).transpose()?;
+        let n = a.n_rows();
+        let last = Vectors::of_several(&self.ctx, n, 0, [n, n], gather.into())?;
+        let Hierarchy { levels: infos, time, .. } = &tables.hierarchy;
+        infos.iter().for_each(|info| descent.note(*info));
+        let hierarchy = Hierarchy::of(descent.infos, *time + start.elapsed());
+        Ok((multiples, (Vec::new(), Coarse::Lattice(Box::new(levels)), last), hierarchy))
+    }
+
+    /// What a rank has of the multiples of the scales, where all of them get all of a vector of the first level.
+    fn own_of(
+        &self,
+        [enter, leave]: [DeviceVec<T>; 2],
+        among: Among<'_>,
+        descent: &mut Descent,
+    ) -> Result<[DeviceVec<T>; 2]> {
+        descent.gathers = Some(among.all_of(among.own)?);
+        let own = |all: DeviceVec<T>| -> Result<DeviceVec<T>> {
+            let (first, n) = among.own;
+            let mut own = DeviceVec::uninit(&self.ctx, n, "the scales of the matrix")?;
+            all.copy_part(&self.ctx, first..first + n, &mut own, 0)?;
+            Ok(own)
+        };
+        Ok([own(enter)?, own(leave)?])
     }
 
     /// The first level of all rows, and multiples of the scales.

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::tests::{first, laplacian, largest, rigid, system};
-use super::OfRanks;
+use super::exchanged::Exchanged;
+use super::lattice::LatticeLevels;
 use super::nodes::By;
 use super::set_up::SetUp;
+use super::{OfRanks, Vectors};
 use crate::device::list;
 use crate::device::{Context, DeviceVec, Stay};
 use crate::kernels::amg::Blocked;
 use crate::kernels::amg::strength::BLOCK;
+use crate::kernels::cycle::CycleKernels;
 use crate::kernels::products::Product;
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
 use crate::matrix::{Csr, gallery};
@@ -22,6 +25,10 @@ use crate::operator::sell::made::SellOfMoved;
 use crate::operator::sell::moved::Moved;
 use crate::partition::split;
 use crate::precond::amg::coarser;
+use crate::precond::amg::cycle;
+use crate::precond::amg::exchanged::Exchanged as NotAmong;
+use crate::precond::amg::lattice::Lattice;
+use crate::precond::amg::lattice::tables::Tables;
 use crate::precond::amg::scales;
 use crate::precond::near_null::NearNull;
 
@@ -206,6 +213,36 @@ fn first_level_of_compressed_rows() {
                     blocks.map(|blocks| rows_of(blocks).compressed().2.to_vec())
                 });
                 assert!(ours == theirs && ours.is_some() == (unknowns > 1), "{spec}");
+            }
+        }
+    });
+}
+
+/// z = M⁻¹ r of levels of a lattice, in both shapes, beside the host's.
+#[test]
+fn cycles_of_a_lattice() {
+    each(|on, is_simulated| {
+        let specs = ["poisson2d:23x17", "poisson3d:11x7x9", "neumann2d:26", "anisotropic:12x10x9", "poisson2d:400x3"];
+        for spec in &specs[..if is_simulated { 2 } else { specs.len() }] {
+            let a = system(spec);
+            let tables = Tables::of(Lattice::of(a.patterns().unwrap()).unwrap()).unwrap();
+            let (n, b): (_, Vec<f32>) = (a.n_rows(), (0..a.n_rows()).map(|i| ((i * 7) % 13) as f32 - 6.0).collect());
+            let sizes = tables.hierarchy.levels.iter().map(|level| level.rows);
+            let mut on_host: Vec<_> = sizes.map(|n| cycle::Vectors::new(n, NotAmong::Nothing)).collect();
+            on_host[0].b.copy_from_slice(&b);
+            tables.cycle(&mut on_host);
+            let largest = on_host[0].x.iter().fold(0f32, |m, v| m.max(v.abs()));
+            let dense = CycleKernels::<f64>::build(&on.ctx, Shape::Gpu).unwrap();
+            for shape in [Shape::Gpu, Shape::Cpu] {
+                let mut v = Vectors::of_several(&on.ctx, n, 0, [n, n], Exchanged::Nothing).unwrap();
+                v.b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
+                let mut levels = LatticeLevels::new(&on.ctx, shape, &tables).unwrap();
+                for _turn in 0..2 {
+                    levels.cycle(&on.ctx, &dense, &mut v).unwrap();
+                    for (x, expected) in down(on, &v.x).iter().zip(&on_host[0].x) {
+                        assert!((x - expected).abs() < 2e-5 * largest, "{spec}");
+                    }
+                }
             }
         }
     });

@@ -284,8 +284,8 @@ fn iterations(
 #[test]
 fn cycles_of_ranks() {
     for (spec, cuts, near_null) in [
-        ("poisson3d:14", &[0, 1300, 2744][..], constant()),
-        ("poisson3d:14", &[0, 500, 500, 1300, 2700, 2744], constant()),
+        ("jumps:14,contrast=10", &[0, 1300, 2744][..], constant()),
+        ("jumps:14,contrast=10", &[0, 500, 500, 1300, 2700, 2744], constant()),
         ("variable:11,sigma=2", &[0, 400, 900, 1331], constant()),
         ("elasticity3d-jumps:6", &[0, 300, system("elasticity3d-jumps:6").n_rows()], rigid([6; 3])),
     ] {
@@ -313,5 +313,20 @@ fn cycles_of_ranks() {
                 }
             }
         }
+    }
+}
+
+/// All ranks have all levels of a lattice.
+#[test]
+fn cycles_of_a_lattice() {
+    let a = system("poisson3d:14");
+    let scaling = Scaling::by(&a.diagonal(), 2.0, None);
+    let [(alone, x), (scaled, _)] =
+        [None, Some(&scaling)].map(|scaling| iterations((&a, scaling), &constant(), Cuts(&[0, 2744], &[]), 0));
+    assert!(alone <= 8 && alone == scaled);
+    for cuts in [&[0, 1300, 2744][..], &[0, 500, 500, 1300, 2700, 2744]] {
+        let (shared, same) = iterations((&a, None), &constant(), Cuts(cuts, &[]), 0);
+        assert!(shared == alone && same.iter().zip(&x).all(|(v, w)| (v - w).abs() < 1e-6));
+        assert_eq!(iterations((&a, Some(&scaling)), &constant(), Cuts(cuts, &[]), 0).0, alone);
     }
 }
