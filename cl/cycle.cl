@@ -17,17 +17,18 @@ static inline real gain(const polynomial *of, real r, real t)
     return of->weight1 * first + of->weight2 * second;
 }
 
-/* to = scale from, rounded to single precision. */
-KERNEL void cycle_enter(uint n, __global const acc *restrict scale, __global const acc *restrict from,
+/* to = scale from, rounded to single precision, from place `first` of `to` on. */
+KERNEL void cycle_enter(uint n, uint first, __global const acc *restrict scale, __global const acc *restrict from,
                         __global real *restrict to)
 {
-    SET_EACH(i, n, to, (real)(scale[i] * from[i]))
+    SET_EACH(i, n, (to + first), (real)(scale[i] * from[i]))
 }
 
-/* to = scale from. */
-KERNEL void cycle_leave(uint n, __global const acc *restrict scale, __global const real *restrict from,
+/* to = scale from, which begins at place `first`. */
+KERNEL void cycle_leave(uint n, uint first, __global const acc *restrict scale, __global const real *restrict from,
                         __global acc *restrict to)
 {
+    from += first;
     SET_EACH(i, n, to, scale[i] * (acc)from[i])
 }
 

@@ -1,8 +1,9 @@
 //! Launchers of `cl/cycle.cl`: what a multigrid cycle in single precision does beside products.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use super::{Argument, PRELUDE, Shape, launch, options_of};
+use super::{Argument, PRELUDE, Shape, count, launch, options_of};
 use crate::device::{Context, DeviceVec, Grid, Kernel};
 use crate::error::Result;
 use crate::real::Real;
@@ -56,36 +57,37 @@ impl<T: Real> CycleKernels<T> {
         Ok(Self { kernels: [a?, b?, c?, d?, e?], group_size, most_groups: 8 * units, types: PhantomData })
     }
 
-    /// to = scale from, rounded, on all elements of `to`.
+    /// to = scale from, rounded, on the elements of `to` that are told.
     ///
     /// # Errors
     /// A failing device.
     pub(crate) fn enter(
         &self,
         ctx: &Context,
-        n: usize,
         [scale, from]: [&DeviceVec<T>; 2],
-        to: &mut DeviceVec<f32>,
+        (to, part): (&mut DeviceVec<f32>, &Range<usize>),
     ) -> Result<()> {
-        assert!(n <= scale.len().min(from.len()).min(to.len()));
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.kernels[0], self.elements(n), &[&(n as u32), scale, from, to]) }
+        let n = part.len();
+        assert!(n <= scale.len().min(from.len()) && part.end <= to.len());
+        // SAFETY: types as declared in the file; elements 0..n, and the part, checked above.
+        unsafe { launch(ctx, &self.kernels[0], self.elements(n), &[&count(n), &count(part.start), scale, from, to]) }
     }
 
-    /// to = scale from, on n elements.
+    /// to = scale from, of the elements of `from` that are told.
     ///
     /// # Errors
     /// A failing device.
     pub(crate) fn leave(
         &self,
         ctx: &Context,
-        n: usize,
-        (scale, from): (&DeviceVec<T>, &DeviceVec<f32>),
+        scale: &DeviceVec<T>,
+        (from, part): (&DeviceVec<f32>, &Range<usize>),
         to: &mut DeviceVec<T>,
     ) -> Result<()> {
-        assert!(n <= scale.len().min(from.len()).min(to.len()));
-        // SAFETY: types as declared in the file; elements 0..n, checked above.
-        unsafe { launch(ctx, &self.kernels[1], self.elements(n), &[&(n as u32), scale, from, to]) }
+        let n = part.len();
+        assert!(n <= scale.len().min(to.len()) && part.end <= from.len());
+        // SAFETY: types as declared in the file; elements 0..n, and the part, checked above.
+        unsafe { launch(ctx, &self.kernels[1], self.elements(n), &[&count(n), &count(part.start), scale, from, to]) }
     }
 
     /// Smooths from x = 0, for b and t = A b. Reads 2 n, writes n.

@@ -26,12 +26,20 @@ fn vectors<T: Real>() {
             let ctx = &t.ctx;
             let [b, of_b, scale] = [1, 2, 3].map(|salt| ints(n, salt));
             let mut to = t.up(&vec![9.0; n]);
-            kernels.enter(ctx, n, [&wide(t, &scale), &wide(t, &b)], &mut to).unwrap();
+            kernels.enter(ctx, [&wide(t, &scale), &wide(t, &b)], (&mut to, &(0..n))).unwrap();
             let scaled: Vec<f64> = scale.iter().zip(&b).map(|(s, b)| s * b).collect();
             assert_eq!(t.down(&to), scaled);
             let mut back = wide(t, &vec![9.0; n]);
-            kernels.leave(ctx, n, (&wide(t, &scale), &t.up(&b)), &mut back).unwrap();
+            kernels.leave(ctx, &wide(t, &scale), (&t.up(&b), &(0..n)), &mut back).unwrap();
             assert_eq!(t.down(&back), scaled);
+            // a part of a longer vector
+            let (longer, part) = (ints(n + 5, 4), 3..3 + n);
+            let mut to = t.up(&longer);
+            kernels.enter(ctx, [&wide(t, &scale), &wide(t, &b)], (&mut to, &part)).unwrap();
+            assert_eq!(t.down(&to), [&longer[..3], &scaled[..], &longer[3 + n..]].concat());
+            let mut back = wide(t, &vec![9.0; n]);
+            kernels.leave(ctx, &wide(t, &scale), (&to, &part), &mut back).unwrap();
+            assert_eq!(t.down(&back), scale.iter().zip(&scaled).map(|(s, v)| s * v).collect::<Vec<_>>());
 
             let mut x = t.up(&vec![9.0; n]);
             kernels.smooth_from_zero(ctx, n, &OF, [&t.up(&b), &t.up(&of_b)], &mut x).unwrap();

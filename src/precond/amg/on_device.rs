@@ -14,7 +14,7 @@
 //! Small levels are done together, in one launch (`kernels::coarse`).
 //!
 //! *Several devices* share the levels that have many rows: each makes and multiplies its own, and ranks exchange halos. Of the first small level all of
-//! them get all of b, and do the rest alike. Levels of nodes with several unknowns are all done alike.
+//! them get all of b, and do the rest alike. Of levels of a lattice they share slabs. Levels of nodes with several unknowns are all done alike.
 
 mod distributed;
 mod exchanged;
@@ -243,20 +243,14 @@ impl<T: Real> DeviceCycle<T> {
         let Self { on, own, scales: [enter, leave], levels, coarsest, last } = self;
         let ctx = Arc::clone(&on.backend.ctx);
         let first = levels.first_mut().map_or(&mut *last, |level| &mut level.v);
-        match &mut first.exchanged {
-            Exchanged::All(gather) => {
-                on.kernels.enter(&ctx, *own, [enter, r], &mut gather.own)?;
-                gather.gather(&on.backend, &mut first.b)?;
-            }
-            _ => on.kernels.enter(&ctx, *own, [enter, r], &mut first.b)?,
+        let own = first.exchanged.own(*own);
+        on.kernels.enter(&ctx, [enter, r], (&mut first.b, &own))?;
+        if let Exchanged::All(gather) = &first.exchanged {
+            gather.fill(&on.backend, &mut first.b)?;
         }
         on.cycle(levels, coarsest, last)?;
         let first = levels.first_mut().map_or(&mut *last, |level| &mut level.v);
-        let x = match &mut first.exchanged {
-            Exchanged::All(gather) => gather.part(&ctx, &first.x)?,
-            _ => &first.x,
-        };
-        on.kernels.leave(&ctx, *own, (leave, x), z)
+        on.kernels.leave(&ctx, leave, (&first.x, &own), z)
     }
 }
 
@@ -285,7 +279,7 @@ impl<T: Real> Launcher<T> {
             Coarsest::Smoothed(a, steps) => (a.n_rows(), Coarse::Smoothed(self.upload(a, 1.0)?, steps.into())),
             Coarsest::Lattice(tables) => {
                 let (ctx, n) = (&self.backend.ctx, tables.hierarchy.levels[0].rows);
-                let all = LatticeLevels::new(ctx, Shape::Cpu, tables)?;
+                let all = LatticeLevels::new(ctx, Shape::Cpu, tables, None)?;
                 let vectors = Vectors::of_several(ctx, n, 0, [n, n], Exchanged::Nothing)?;
                 return Ok((levels, Coarse::Lattice(Box::new(all)), vectors));
             }
@@ -323,7 +317,7 @@ impl<T: Real> Launcher<T> {
                 Coarse::Exact(inverse) => kernels.dense(ctx, last.n, [inverse, &last.b], &mut last.x),
                 Coarse::Smoothed(a, smoother) => self.smooth_from_zero(a, smoother, last),
                 Coarse::Together(coarse) => coarse.cycle(ctx, &mut last.b, &mut last.x),
-                Coarse::Lattice(levels) => levels.cycle(ctx, kernels, last),
+                Coarse::Lattice(levels) => levels.cycle(self, last),
             };
         };
         self.smooth_from_zero(a, smoother, v)?;
@@ -333,8 +327,9 @@ impl<T: Real> Launcher<T> {
         let next = below.first_mut().map_or(&mut *last, |level| &mut level.v);
         match &mut next.exchanged {
             Exchanged::All(gather) => {
-                self.multiply(restriction, &v.r, &mut gather.own)?;
-                gather.gather(backend, &mut next.b)?;
+                self.multiply(restriction, &v.r, &mut v.t)?;
+                v.t.copy_part(ctx, 0..gather.own.len(), &mut next.b, gather.own.start)?;
+                gather.fill(backend, &mut next.b)?;
             }
             _ => self.multiply(restriction, &v.r, &mut next.b)?,
         }

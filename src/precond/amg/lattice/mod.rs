@@ -11,6 +11,7 @@
 mod coarser;
 mod find;
 mod on_host;
+pub(super) mod slabs;
 pub(super) mod tables;
 #[cfg(test)]
 mod tests;
@@ -168,15 +169,18 @@ impl Lattice {
         self.stencils.iter().enumerate().map(|(kind, stencil)| rows(kind) * of(stencil)).sum()
     }
 
-    /// One after the other a point of each kind that these classes make.
+    /// One after the other a point of each kind that these classes make; `None` if these are many.
     fn kinds(classes: &[Classes; 3]) -> Option<impl Iterator<Item = Point>> {
-        let [x, y, z] = classes.each_ref().map(|classes| classes.firsts.iter().map(|first| *first as i64));
         let count: usize = classes.iter().map(Classes::count).product();
-        let points = z.flat_map(move |z| {
+        (count <= MOST_KINDS).then(|| Self::all_kinds(classes))
+    }
+
+    fn all_kinds(classes: &[Classes; 3]) -> impl Iterator<Item = Point> {
+        let [x, y, z] = classes.each_ref().map(|classes| classes.firsts.iter().map(|first| *first as i64));
+        z.flat_map(move |z| {
             let x = x.clone();
             y.clone().flat_map(move |y| x.clone().map(move |x| [x, y, z]))
-        });
-        (count <= MOST_KINDS).then_some(points)
+        })
     }
 
     /// The matrix with a diagonal of ones.

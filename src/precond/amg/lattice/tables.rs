@@ -79,6 +79,11 @@ impl Cells {
 }
 
 impl Tables {
+    /// The sides of the first level; of a single small one, which is not cut, all rows in a line.
+    pub(in super::super) fn sides(&self) -> [usize; 3] {
+        self.levels.first().map_or([self.coarsest.n(), 1, 1], |level| level.sides)
+    }
+
     /// Of a lattice; `None` if interpolation does not suit all levels.
     pub(in super::super) fn of(mut lattice: Lattice) -> Option<Self> {
         let start = Instant::now();

@@ -88,9 +88,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let mut diagonal = DeviceVec::uninit(ctx, n + of_others.len(), "the diagonal")?;
         own.copy_to(ctx, &mut diagonal, n)?;
         diagonal.write(ctx, n, &of_others)?;
-        let ranges = among.board.gather(of_rows.range(ctx, &diagonal)?)?;
-        let [least, largest] =
-            ranges.iter().fold([f64::INFINITY, 0.0], |[low, high], range| [low.min(range[0]), high.max(range[1])]);
+        let [least, largest] = among.range(of_rows.range(ctx, &diagonal)?)?;
         let vectors = self.vectors(&diagonal, [least, largest], of)?;
         let FirstVectors { scale, multiples, b } = vectors;
         let (matrix, rows) = match (moved, on_device) {

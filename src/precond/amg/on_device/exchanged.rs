@@ -1,5 +1,7 @@
 //! What ranks exchange of the vectors of a level while they apply it.
 
+use std::ops::Range;
+
 use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
@@ -14,16 +16,14 @@ pub(super) enum Exchanged {
     Nothing,
     /// Elements of the halo, before a product: each rank has some of the rows.
     Halo(HaloExchange<f32>),
-    /// All of b: each rank makes some of it, and then goes on with all.
+    /// What a rank needs of b, all of it or as much as its slab has: each makes some of it.
     All(Gather),
 }
 
-/// A vector of which each rank has a part, and then all of them the whole.
+/// A vector of which this rank makes a part, and gets the rest from the others that make it.
 pub(super) struct Gather {
-    /// What this rank has,
-    pub(super) own: DeviceVec<f32>,
-    /// and from which place on.
-    first: usize,
+    /// The part that it makes.
+    pub(super) own: Range<usize>,
     exchange: HaloExchange<f32>,
 }
 
@@ -42,6 +42,14 @@ impl Exchanged {
         }
     }
 
+    /// Which elements of a vector this rank makes, of which it has so many rows.
+    pub(super) fn own(&self, rows: usize) -> Range<usize> {
+        match self {
+            Self::All(gather) => gather.own.clone(),
+            Self::Nothing | Self::Halo(_) => 0..rows,
+        }
+    }
+
     /// Fills the halo of a vector, if there is one.
     pub(super) fn fill<T: Real>(&self, backend: &OpenClBackend<f32, T>, v: &mut DeviceVec<f32>) -> Result<()> {
         let Self::Halo(exchange) = self else { return Ok(()) };
@@ -52,25 +60,15 @@ impl Exchanged {
 }
 
 impl Gather {
-    /// Of a vector of which this rank has so many elements from a place on.
-    pub(super) fn new(ctx: &Context, (first, n): (usize, usize), plan: &HaloPlan) -> Result<Self> {
-        let own = DeviceVec::uninit(ctx, n, "a part of a vector")?;
-        Ok(Self { own, first, exchange: HaloExchange::new(ctx, 0, plan, Exchange::HostStaged)? })
+    /// Of a vector of which this rank makes this part.
+    pub(super) fn new(ctx: &Context, own: Range<usize>, plan: &HaloPlan) -> Result<Self> {
+        Ok(Self { own, exchange: HaloExchange::new(ctx, 0, plan, Exchange::HostStaged)? })
     }
 
-    /// All of it, as ranks have theirs in `own`.
-    pub(super) fn gather<T: Real>(&self, backend: &OpenClBackend<f32, T>, all: &mut DeviceVec<f32>) -> Result<()> {
-        let Self { own, first, exchange } = self;
-        exchange.pack(backend, own)?;
-        exchange.send(backend, own)?;
-        exchange.receive(backend, all)?;
-        own.copy_part(&backend.ctx, 0..own.len(), all, *first)
-    }
-
-    /// This rank's part of a vector that it has all of.
-    pub(super) fn part(&mut self, ctx: &Context, all: &DeviceVec<f32>) -> Result<&DeviceVec<f32>> {
-        let Self { own, first, .. } = self;
-        all.copy_part(ctx, *first..*first + own.len(), own, 0)?;
-        Ok(&self.own)
+    /// Fills what others make of a vector.
+    pub(super) fn fill<T: Real>(&self, backend: &OpenClBackend<f32, T>, all: &mut DeviceVec<f32>) -> Result<()> {
+        self.exchange.pack(backend, all)?;
+        self.exchange.send(backend, all)?;
+        self.exchange.receive(backend, all)
     }
 }

@@ -1,13 +1,19 @@
-//! Levels of a lattice on a device: their tables, and vectors.
+//! Levels of a lattice on a device: their tables, and vectors. Several devices share large levels by [`slabs`](super::super::lattice::slabs), and all of
+//! them have the others.
+
+use std::ops::Range;
 
 use super::super::lattice::Classes;
+use super::super::lattice::slabs::{Slab, Slabs};
 use super::super::lattice::tables::{Below, TableLevel, Tables, distance};
 use super::super::smoother::steps;
-use super::Vectors;
+use super::exchanged::Gather;
+use super::ranks::{Among, windows};
+use super::{Launcher, Vectors};
 use crate::device::{Context, DeviceVec};
 use crate::error::Result;
 use crate::kernels::Shape;
-use crate::kernels::cycle::{CycleKernels, Polynomial};
+use crate::kernels::cycle::Polynomial;
 use crate::kernels::lattice::{ClassesOf, LatticeKernels, LatticeRows, LatticeTransfer};
 use crate::real::Real;
 
@@ -18,8 +24,84 @@ struct Level {
     smoother: [f32; 2],
     below: LatticeTransfer,
     r: DeviceVec<f32>,
-    /// b and x of the next level.
+    /// b and x of the next level, as far as this one is interpolated from them.
     next: [DeviceVec<f32>; 2],
+    /// What ranks exchange of that, if they share this level.
+    wider: Option<Wider>,
+}
+
+/// Vectors of a level below one that ranks share: of the slab that this rank has of it, or of all of it.
+struct Wider {
+    gather: Gather,
+    /// Which elements of what the level above has of b this rank makes for all,
+    own: Range<usize>,
+    /// and which of these here that level has.
+    above: Range<usize>,
+    b: DeviceVec<f32>,
+    x: DeviceVec<f32>,
+}
+
+/// How ranks share levels of a lattice.
+pub(super) struct SharedLevels {
+    rank: usize,
+    rows: Vec<Range<usize>>,
+    slabs: Slabs,
+}
+
+impl SharedLevels {
+    /// # Errors
+    /// A failed rank.
+    pub(super) fn new(tables: &Tables, among: Among<'_>) -> Result<Self> {
+        let rows = among.parts(among.own)?;
+        Ok(Self { rank: among.board.rank(), slabs: Slabs::new(tables, among.most, &rows), rows })
+    }
+
+    /// The slabs of this rank.
+    fn own(&self) -> &[Slab] {
+        &self.slabs.of_ranks[self.rank]
+    }
+
+    /// Elements of a level with these sides that each rank has: of its slab, if it is a shared one, or all.
+    fn of_level(&self, number: usize, sides: [usize; 3]) -> Vec<Range<usize>> {
+        let plane = self.slabs.plane(sides);
+        let slab = |slabs: &Vec<Slab>| match slabs.get(number) {
+            Some(Slab { planes, .. }) => planes.start * plane..planes.end * plane,
+            None => 0..sides.iter().product(),
+        };
+        self.slabs.of_ranks.iter().map(slab).collect()
+    }
+
+    /// How many elements of the first level this rank has, and how it gets b there.
+    pub(super) fn first(&self, ctx: &Context, sides: [usize; 3]) -> Result<(usize, Gather)> {
+        let of_ranks = self.of_level(0, sides);
+        let window = &of_ranks[self.rank];
+        let own = within(&self.rows[self.rank], window);
+        Ok((window.len(), Gather::new(ctx, own, &windows(self.rank, &self.rows, &of_ranks))?))
+    }
+
+    /// What is exchanged below a level that ranks share.
+    fn below(&self, ctx: &Context, number: usize, sides: [usize; 3]) -> Result<Option<Wider>> {
+        let Some(Slab { below, own_below, .. }) = self.own().get(number) else { return Ok(None) };
+        let plane = self.slabs.plane(sides);
+        let elements = |planes: &Range<usize>| planes.start * plane..planes.end * plane;
+        let parts: Vec<_> = self.slabs.of_ranks.iter().map(|slabs| elements(&slabs[number].own_below)).collect();
+        let of_ranks = self.of_level(number + 1, sides);
+        let (own, above, window) = (elements(own_below), elements(below), &of_ranks[self.rank]);
+        let plan = windows(self.rank, &parts, &of_ranks);
+        let room = || DeviceVec::uninit(ctx, window.len(), "the vectors of a level");
+        Ok(Some(Wider {
+            gather: Gather::new(ctx, within(&own, window), &plan)?,
+            own: within(&own, &above),
+            above: within(&above, window),
+            b: room()?,
+            x: room()?,
+        }))
+    }
+}
+
+/// The places of a part of a window in that window.
+fn within(part: &Range<usize>, window: &Range<usize>) -> Range<usize> {
+    part.start - window.start..part.end - window.start
 }
 
 /// Levels of a lattice.
@@ -46,7 +128,22 @@ impl Level {
             below: LatticeTransfer::new(ctx, shape, (*sides, *of_below), rows, cells)?,
             r: room(n)?,
             next: [room(next)?, room(next)?],
+            wider: None,
         })
+    }
+
+    /// One of several that ranks share as far as they do.
+    fn shared(
+        ctx: &Context,
+        shape: Shape,
+        (number, level): (usize, &TableLevel),
+        shared: Option<&SharedLevels>,
+    ) -> Result<Self> {
+        let Some((shared, slab)) = shared.and_then(|shared| Some((shared, shared.own().get(number)?))) else {
+            return Self::new(ctx, shape, level);
+        };
+        let own = Self::new(ctx, shape, &level.slab(shared.slabs.direction, slab))?;
+        Ok(Self { wider: shared.below(ctx, number, level.below.sides)?, ..own })
     }
 }
 
@@ -55,14 +152,23 @@ fn counted(classes: &[Classes; 3]) -> ClassesOf<'_> {
 }
 
 impl LatticeLevels {
-    /// Moves levels to a device.
+    /// Moves levels to a device, which may be one of several that share them.
     ///
     /// # Errors
     /// A failing compiler, or not enough memory.
-    pub(super) fn new(ctx: &Context, shape: Shape, Tables { levels, coarsest, .. }: &Tables) -> Result<Self> {
+    pub(super) fn new(
+        ctx: &Context,
+        shape: Shape,
+        Tables { levels, coarsest, .. }: &Tables,
+        among: Option<&SharedLevels>,
+    ) -> Result<Self> {
         Ok(Self {
             kernels: LatticeKernels::build(ctx, shape)?,
-            levels: levels.iter().map(|level| Level::new(ctx, shape, level)).collect::<Result<_>>()?,
+            levels: levels
+                .iter()
+                .enumerate()
+                .map(|level| Level::shared(ctx, shape, level, among))
+                .collect::<Result<_>>()?,
             inverse: DeviceVec::from_slice(ctx, &coarsest.inverse(), "the coarsest level")?,
             n: coarsest.n(),
         })
@@ -71,28 +177,37 @@ impl LatticeLevels {
     /// x = M⁻¹ b of the first level.
     ///
     /// # Errors
-    /// A failing device.
-    pub(super) fn cycle<T: Real>(&mut self, ctx: &Context, dense: &CycleKernels<T>, of: &mut Vectors) -> Result<()> {
+    /// A failing device or rank.
+    pub(super) fn cycle<T: Real>(&mut self, on: &Launcher<T>, of: &mut Vectors) -> Result<()> {
         let Self { kernels, levels, inverse, n } = self;
-        descend((ctx, kernels), levels, (dense, &*inverse, *n), (&of.b, &mut of.x))
+        descend((on, kernels), levels, (&*inverse, *n), (&of.b, &mut of.x))
     }
 }
 
 /// x of the first of some levels for its b; of the last, by the inverse of so many rows.
 fn descend<T: Real>(
-    (ctx, kernels): (&Context, &LatticeKernels),
+    (on, kernels): (&Launcher<T>, &LatticeKernels),
     levels: &mut [Level],
-    last: (&CycleKernels<T>, &DeviceVec<f32>, usize),
+    last: (&DeviceVec<f32>, usize),
     (b, x): (&DeviceVec<f32>, &mut DeviceVec<f32>),
 ) -> Result<()> {
-    let Some((Level { a, smoother, below, r, next: [next_b, next_x] }, rest)) = levels.split_first_mut() else {
-        let (dense, inverse, n) = last;
-        return dense.dense(ctx, n, [inverse, b], x);
+    let ctx = &on.backend.ctx;
+    let Some((Level { a, smoother, below, r, next: [next_b, next_x], wider }, rest)) = levels.split_first_mut() else {
+        let (inverse, n) = last;
+        return on.kernels.dense(ctx, n, [inverse, b], x);
     };
     kernels.smooth_from_zero(ctx, (a, *smoother), b, x)?;
     kernels.residual(ctx, a, [b, x], r)?;
     kernels.restrict(ctx, below, r, next_b)?;
-    descend((ctx, kernels), rest, last, (next_b, next_x))?;
+    match wider {
+        None => descend((on, kernels), rest, last, (next_b, next_x))?,
+        Some(Wider { gather, own, above, b, x }) => {
+            next_b.copy_part(ctx, own.clone(), b, gather.own.start)?;
+            gather.fill(&on.backend, b)?;
+            descend((on, kernels), rest, last, (b, x))?;
+            x.copy_part(ctx, above.clone(), next_x, 0)?;
+        }
+    }
     kernels.correct(ctx, below, next_x, x)?;
     kernels.residual(ctx, a, [b, x], r)?;
     kernels.smooth(ctx, (a, *smoother), r, x)

@@ -84,6 +84,12 @@ impl Among<'_> {
         self.places(count).map(|(_, all)| all)
     }
 
+    /// The least and the largest number of all ranks, of which this one has these.
+    pub(super) fn range(&self, own: [f64; 2]) -> Result<[f64; 2]> {
+        let all = self.board.gather(own)?;
+        Ok(all.iter().fold([f64::INFINITY, 0.0], |[low, high], range| [low.min(range[0]), high.max(range[1])]))
+    }
+
     /// The exchange of a level's vectors, of which this rank has so many elements, and needs `others`, which are sorted.
     pub(super) fn halo(&self, ctx: &Context, own: (usize, usize), others: Vec<u32>) -> Result<Halo> {
         let firsts = self.board.gather([own.0 as u64, (own.0 + own.1) as u64])?;
@@ -111,23 +117,17 @@ impl Among<'_> {
         Ok(Halo { own, others, plan, list })
     }
 
-    /// The exchange after which each rank has all of a vector, of which it has so many elements from a place on: what it sends is a vector of
-    /// these alone.
-    pub(super) fn all_of(&self, own: (usize, usize)) -> Result<((usize, usize), HaloPlan)> {
+    /// The exchange after which each rank has all of a vector, of which it has so many elements from a place on.
+    pub(super) fn all_of(&self, own: (usize, usize)) -> Result<(Range<usize>, HaloPlan)> {
+        let parts = self.parts(own)?;
+        let all = parts.last().map_or(0, |part| part.end);
+        Ok((own.0..own.0 + own.1, windows(self.board.rank(), &parts, &vec![0..all; parts.len()])))
+    }
+
+    /// The elements that each rank has of a vector, of which this one has so many from a place on.
+    pub(super) fn parts(&self, own: (usize, usize)) -> Result<Vec<Range<usize>>> {
         let all = self.board.gather([own.0 as u64, own.1 as u64])?;
-        let all: Vec<[usize; 2]> = all.into_iter().map(|own| own.map(|n| n as usize)).collect();
-        let peers = (0..self.board.size()).filter(|&to| to != self.board.rank());
-        let receivers = peers.map(|to| Receiver { to, segment: 0..own.1 }).collect();
-        let ranks = all.iter().enumerate().filter(|&(from, _)| from != self.board.rank());
-        let receive = ranks.map(|(from, [first, n])| Receive { from, segment: 0..*n, halo: *first..first + n });
-        let plan = HaloPlan {
-            len: all.iter().map(|own| own[1]).sum(),
-            receive: receive.collect(),
-            send: (0..own.1 as u32).collect(),
-            receivers,
-            is_mutual: true,
-        };
-        Ok((own, plan))
+        Ok(all.into_iter().map(|[first, n]| first as usize..(first + n) as usize).collect())
     }
 
     /// Fills the halo of a vector.
@@ -165,5 +165,89 @@ impl Among<'_> {
         let lengths: Vec<u32> = self.board.exchange(lengths)?.concat();
         let (columns, values) = (self.board.exchange(columns_to)?.concat(), self.board.exchange(values_to)?.concat());
         on.kernels.with_rows(&on.ctx, a, (&lengths, &columns, &values))
+    }
+}
+
+/// The exchange after which each rank has a window of a vector of which the ranks have these parts, in order, each in its window. Places are those of
+/// windows.
+pub(super) fn windows(rank: usize, parts: &[Range<usize>], windows: &[Range<usize>]) -> HaloPlan {
+    let common = |from: usize, to: usize| {
+        let (part, window) = (&parts[from], &windows[to]);
+        let start = part.start.max(window.start);
+        start..part.end.min(window.end).max(start)
+    };
+    // all of a part that some other rank needs, once
+    let message = |from: usize| {
+        let others = (0..parts.len()).filter(|to| *to != from);
+        let mut needed: Vec<Range<usize>> = others.map(|to| common(from, to)).filter(|one| !one.is_empty()).collect();
+        needed.sort_by_key(|one| one.start);
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for one in needed {
+            match runs.last_mut() {
+                Some(last) if one.start <= last.end => last.end = last.end.max(one.end),
+                _ => runs.push(one),
+            }
+        }
+        runs
+    };
+    let segment = |runs: &[Range<usize>], needed: &Range<usize>| {
+        let before = |run: &Range<usize>| run.end.min(needed.start).saturating_sub(run.start);
+        let begin: usize = runs.iter().map(before).sum();
+        begin..begin + needed.len()
+    };
+    let (window, runs) = (&windows[rank], message(rank));
+    let peers = || (0..parts.len()).filter(|other| *other != rank);
+    let receive = peers().map(|from| {
+        let needed = common(from, rank);
+        let halo = if needed.is_empty() { 0..0 } else { needed.start - window.start..needed.end - window.start };
+        Receive { from, segment: segment(&message(from), &needed), halo }
+    });
+    let receivers = peers().map(|to| Receiver { to, segment: segment(&runs, &common(rank, to)) });
+    HaloPlan {
+        len: window.len(),
+        receive: receive.collect(),
+        send: runs.iter().flat_map(|run| run.clone().map(|i| (i - window.start) as u32)).collect(),
+        receivers: receivers.collect(),
+        is_mutual: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each rank has after an exchange of the numbers of elements.
+    fn exchanged(parts: &[Range<usize>], of_ranks: &[Range<usize>]) -> Vec<Vec<usize>> {
+        let plans: Vec<HaloPlan> = (0..parts.len()).map(|rank| windows(rank, parts, of_ranks)).collect();
+        let arrived = |(rank, plan): (usize, &HaloPlan)| {
+            let mut to = vec![usize::MAX; of_ranks[rank].len()];
+            for Receive { from, segment, halo } in &plan.receive {
+                let sent = plans[*from].receivers.iter().find(|one| one.to == rank).unwrap();
+                assert_eq!(sent.segment, *segment);
+                for (place, i) in halo.clone().zip(&plans[*from].send[segment.clone()]) {
+                    to[place] = of_ranks[*from].start + *i as usize;
+                }
+            }
+            let own = parts[rank].start.max(of_ranks[rank].start)..parts[rank].end.min(of_ranks[rank].end);
+            own.for_each(|i| to[i - of_ranks[rank].start] = i);
+            to
+        };
+        plans.iter().enumerate().map(arrived).collect()
+    }
+
+    #[test]
+    fn windows_are_filled() {
+        let parts = [0..10, 10..10, 10..25, 25..30];
+        for of_ranks in [
+            [0..30, 0..30, 0..30, 0..30],
+            [0..13, 10..10, 7..28, 22..30],
+            [0..10, 8..12, 10..25, 25..30],
+            [0..30, 3..10, 2..26, 24..30],
+        ] {
+            let expected: Vec<Vec<usize>> = of_ranks.iter().map(|window| window.clone().collect()).collect();
+            assert_eq!(exchanged(&parts, &of_ranks), expected);
+        }
+        // all that is sent to several ranks goes once
+        assert_eq!(windows(0, &[0..3, 3..5, 5..6], &[0..6, 0..6, 1..6]).send, [0, 1, 2]);
     }
 }

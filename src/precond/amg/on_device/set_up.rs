@@ -1,7 +1,10 @@
 //! The levels of a matrix, made on a device: the same aggregates as on the host, and the same numbers but for sums over all rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
+
+use rayon::prelude::*;
 
 use super::super::lattice::tables::Tables;
 use super::super::levels::Levels;
@@ -11,7 +14,7 @@ use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, M
 use super::exchanged::{Exchanged, Gather};
 use super::first::First;
 use super::lanczos::Process;
-use super::lattice::LatticeLevels;
+use super::lattice::{LatticeLevels, SharedLevels};
 use super::nodes::By;
 use super::ranks::Among;
 use super::{All, Coarse, OfRanks, OnDevice, Vectors};
@@ -79,7 +82,7 @@ pub(super) struct Descent {
     pub(super) infos: Vec<LevelInfo>,
     /// What is exchanged so that all ranks have all of a vector of the first level that all of them have; which elements of it a rank
     /// brings.
-    pub(super) gathers: Option<((usize, usize), HaloPlan)>,
+    pub(super) gathers: Option<(Range<usize>, HaloPlan)>,
     pub(super) start: Instant,
     /// When the level that comes next was begun.
     pub(super) began: Instant,
@@ -142,7 +145,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         Ok((multiples, self.laid_out(made, inverse, gathers)?, Hierarchy::of(infos, start.elapsed())))
     }
 
-    /// Levels of a lattice, of a matrix whose rows these are: all ranks do the same.
+    /// Levels of a lattice, of a matrix whose rows these are.
     fn of_lattice(
         &self,
         a: &Csr,
@@ -151,31 +154,37 @@ impl<T: Real, A: Real> SetUp<T, A> {
         among: Option<Among<'_>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
         let start = Instant::now();
-        let of = if among.is_some() { OfRanks { rows: None, ..of } } else { of };
-        let FirstVectors { multiples, .. } = match of.scaled_by.filter(|_| among.is_none()) {
+        let (moved, of) = match of.scaled_by {
             // `factor` times the diagonal
-            Some(diagonal) => {
-                let range = self.of_rows.range(&self.ctx, diagonal)?;
-                self.vectors(diagonal, range, OfRanks { factor: 1.0, ..of })?
-            }
+            Some(_) => (None, OfRanks { factor: 1.0, ..of }),
             None => {
                 let on_device = |block| self.of_rows.diagonal(&self.ctx, block, of.times());
+                let own = among.map_or(0..a.n_rows(), |among| among.place..among.place + among.own.1);
                 let diagonal = match of.patterns().map(on_device).transpose()?.flatten() {
                     Some(diagonal) => diagonal,
-                    None => self.moved_diagonal(&a.diagonal())?,
+                    None => {
+                        let of_own = own.into_par_iter().map(|i| a.get(i, i).unwrap_or_default());
+                        self.moved_diagonal(&of_own.collect::<Vec<_>>())?
+                    }
                 };
-                self.vectors(&diagonal, self.of_rows.range(&self.ctx, &diagonal)?, of)?
+                (Some(diagonal), of)
             }
         };
-        let mut descent = Descent::new();
-        let multiples = match among {
-            Some(among) => self.own_of(multiples, among, &mut descent)?,
-            None => multiples,
+        let Some(diagonal) = moved.as_ref().or(of.scaled_by) else { return Err(Error::SolverBroken) };
+        let range = self.of_rows.range(&self.ctx, diagonal)?;
+        let range = among.map_or(Ok(range), |among| among.range(range))?;
+        let FirstVectors { multiples, .. } = self.vectors(diagonal, range, of)?;
+        let shared = among.map(|among| SharedLevels::new(tables, among)).transpose()?;
+        let levels = LatticeLevels::new(&self.ctx, Shape::Gpu, tables, shared.as_ref())?;
+        let (n, exchanged) = match &shared {
+            Some(shared) => {
+                let (n, gather) = shared.first(&self.ctx, tables.sides())?;
+                (n, Exchanged::All(gather))
+            }
+            None => (a.n_rows(), Exchanged::Nothing),
         };
-        let levels = LatticeLevels::new(&self.ctx, Shape::Gpu, tables)?;
-        let gather = descent.gathers.take().map(|(own, plan)| Gather::new(&self.ctx, own, &plan)).transpose()?;
-        let n = a.n_rows();
-        let last = Vectors::of_several(&self.ctx, n, 0, [n, n], gather.into())?;
+        let last = Vectors::of_several(&self.ctx, n, 0, [n, n], exchanged)?;
+        let mut descent = Descent::new();
         let Hierarchy { levels: infos, time, .. } = &tables.hierarchy;
         infos.iter().for_each(|info| descent.note(*info));
         let hierarchy = Hierarchy::of(descent.infos, *time + start.elapsed());
@@ -268,7 +277,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         &self,
         mut made: Vec<Made>,
         inverse: Option<Vec<f32>>,
-        gathers: Option<((usize, usize), HaloPlan)>,
+        gathers: Option<(Range<usize>, HaloPlan)>,
     ) -> Result<All<T>> {
         let ctx = &self.ctx;
         let mut gather = gathers.map(|(own, plan)| Gather::new(ctx, own, &plan)).transpose()?;

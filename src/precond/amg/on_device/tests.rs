@@ -8,7 +8,9 @@ use super::exchanged::Exchanged;
 use super::lattice::LatticeLevels;
 use super::nodes::By;
 use super::set_up::SetUp;
-use super::{OfRanks, Vectors};
+use super::{Launcher, OfRanks, Vectors};
+use crate::backend::opencl::OpenClBackend;
+use crate::comm::Alone;
 use crate::device::list;
 use crate::device::{Context, DeviceVec, Stay};
 use crate::kernels::amg::Blocked;
@@ -232,13 +234,16 @@ fn cycles_of_a_lattice() {
             on_host[0].b.copy_from_slice(&b);
             tables.cycle(&mut on_host);
             let largest = on_host[0].x.iter().fold(0f32, |m, v| m.max(v.abs()));
-            let dense = CycleKernels::<f64>::build(&on.ctx, Shape::Gpu).unwrap();
+            let kernels = CycleKernels::<f64>::build(&on.ctx, Shape::Gpu).unwrap();
+            let products = Kernels::build(&on.ctx, Tuning::default_for(on.ctx.info(), Shape::Gpu)).unwrap();
+            let backend = OpenClBackend::new(Arc::clone(&on.ctx), products, 0, Box::new(Alone::default())).unwrap();
+            let launcher = Launcher { backend, kernels };
             for shape in [Shape::Gpu, Shape::Cpu] {
                 let mut v = Vectors::of_several(&on.ctx, n, 0, [n, n], Exchanged::Nothing).unwrap();
                 v.b = DeviceVec::from_slice(&on.ctx, &b, "b").unwrap();
-                let mut levels = LatticeLevels::new(&on.ctx, shape, &tables).unwrap();
+                let mut levels = LatticeLevels::new(&on.ctx, shape, &tables, None).unwrap();
                 for _turn in 0..2 {
-                    levels.cycle(&on.ctx, &dense, &mut v).unwrap();
+                    levels.cycle(&launcher, &mut v).unwrap();
                     for (x, expected) in down(on, &v.x).iter().zip(&on_host[0].x) {
                         assert!((x - expected).abs() < 2e-5 * largest, "{spec}");
                     }

@@ -316,17 +316,21 @@ fn cycles_of_ranks() {
     }
 }
 
-/// All ranks have all levels of a lattice.
+/// Ranks share slabs of a lattice's levels, or have all of them: to the bit as one alone.
 #[test]
 fn cycles_of_a_lattice() {
-    let a = system("poisson3d:14");
-    let scaling = Scaling::by(&a.diagonal(), 2.0, None);
-    let [(alone, x), (scaled, _)] =
-        [None, Some(&scaling)].map(|scaling| iterations((&a, scaling), &constant(), Cuts(&[0, 2744], &[]), 0));
-    assert!(alone <= 8 && alone == scaled);
-    for cuts in [&[0, 1300, 2744][..], &[0, 500, 500, 1300, 2700, 2744]] {
-        let (shared, same) = iterations((&a, None), &constant(), Cuts(cuts, &[]), 0);
-        assert!(shared == alone && same.iter().zip(&x).all(|(v, w)| (v - w).abs() < 1e-6));
-        assert_eq!(iterations((&a, Some(&scaling)), &constant(), Cuts(cuts, &[]), 0).0, alone);
+    for spec in ["poisson3d:7x6x60", "poisson2d:20x150", "poisson3d27:5x9x40", "anisotropic:12x10x26", "poisson3d:14"] {
+        let a = system(spec);
+        let (n, scaling) = (a.n_rows(), Scaling::by(&a.diagonal(), 2.0, None));
+        let [(alone, x), (scaled, _)] =
+            [None, Some(&scaling)].map(|scaling| iterations((&a, scaling), &constant(), Cuts(&[0, n], &[]), 0));
+        assert!(alone <= 12 && alone == scaled, "{spec}: {alone} iterations, scaled {scaled}");
+        for cuts in [&[0, n / 2 + 3, n][..], &[0, 500, 500, 1300, n - 50, n], &[0, n / 3, 2 * n / 3 - 7, n]] {
+            for most in [0, 3000, usize::MAX] {
+                let (shared, same) = iterations((&a, None), &constant(), Cuts(cuts, &[]), most);
+                assert!(shared == alone && same == x, "{spec}, {cuts:?}, {most}: {shared} iterations");
+            }
+            assert_eq!(iterations((&a, Some(&scaling)), &constant(), Cuts(cuts, &[]), 0).0, alone);
+        }
     }
 }
