@@ -111,6 +111,44 @@ KERNEL void strength(BLOCKS_ARGS, __global const real *restrict b, __global real
         vstore2(scratch[0], get_group_id(0), bounds);
 }
 
+/* Goes through the entries of row i of A and of its transpose together, both in the order of columns: for each column that either has, DO, where it is
+ * in A if `here`, at e, and in the transpose if `there`, at f. */
+#define ACROSS_ARGS                                                                                                    \
+    uint n, __global const uint *restrict starts, __global const uint *restrict columns, __global const uint *restrict starts_across, \
+        __global const uint *restrict columns_across
+#define EACH_ACROSS(i, DO)                                                                                             \
+    for (uint e = starts[i], e_end = starts[i + 1], f = starts_across[i], f_end = starts_across[i + 1]; e < e_end || f < f_end;) { \
+        const uint own = e < e_end ? columns[e] : UINT_MAX, other = f < f_end ? columns_across[f] : UINT_MAX;          \
+        const uint column = min(own, other), here = own == column, there = other == column;                            \
+        DO;                                                                                                            \
+        e += here;                                                                                                     \
+        f += there;                                                                                                    \
+    }
+
+/* How many entries the rows of the mean of A and its transpose have. */
+KERNEL void mean_lengths(ACROSS_ARGS, __global uint *restrict lengths)
+{
+    EACH_ROW(i, n) {
+        uint length = 0;
+        EACH_ACROSS(i, length += column < UINT_MAX)
+        lengths[i] = length;
+    }
+}
+
+/* These rows. */
+KERNEL void mean_rows(ACROSS_ARGS, __global const real *restrict values, __global const real *restrict values_across,
+                      __global const uint *restrict starts_mean, __global uint *restrict columns_mean,
+                      __global real *restrict values_mean)
+{
+    EACH_ROW(i, n) {
+        uint to = starts_mean[i];
+        EACH_ACROSS(i, {
+            columns_mean[to] = column;
+            values_mean[to++] = 0.5f * ((here ? values[e] : 0) + (there ? values_across[f] : 0));
+        })
+    }
+}
+
 /* How many strong neighbours rows have among the first `owned`: those behind are other ranks'. */
 KERNEL void graph_lengths(BLOCKS_ARGS, uint owned, __global const real *restrict largest,
                           __global uint *restrict lengths)

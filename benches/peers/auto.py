@@ -42,7 +42,8 @@ SYMMETRIC_BY = [("minres", "jacobi"), ("minres", "none"), ("direct", None)]
 FIXED = {
     "definite": [("cg", p) for p in ("jacobi", "amg", "fsai")] + SYMMETRIC_BY,
     "symmetric": SYMMETRIC_BY,
-    "general": [(m, p) for m in ("idr", "bicgstab2") for p in ("jacobi", "ilu0", "transversal")] + [("direct", None)],
+    "general": [(m, p) for m in ("idr", "bicgstab2") for p in ("jacobi", "ilu0", "transversal")]
+    + [("gmres", "amg"), ("direct", None)],
 }
 
 

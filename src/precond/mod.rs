@@ -40,7 +40,7 @@ named! {
     Precond, "preconditioner":
     None = "none", "No preconditioner.";
     Jacobi = "jacobi", "The inverse of the diagonal: the system is scaled by it, or the residual multiplied by it.";
-    Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, for positive definite matrices. For cg and gmres.";
+    Amg = "amg", "A cycle of algebraic multigrid by smoothed aggregation, for positive definite matrices, and others near M-matrices. For cg and gmres.";
     BlockJacobi = "block-jacobi", "The inverses of blocks of neighbouring rows on the diagonal: of the unknowns of a point, or else of 4 rows.";
     Fsai = "fsai", "A factorised sparse approximate inverse, for positive definite matrices: two products. For cg, cg-textbook and minres.";
     Ilu0 = "ilu0", "Incomplete LU factors in the pattern of the matrix, by approximations of their inverses: two products. For bicgstab, bicgstab2, idr and gmres.";

@@ -24,9 +24,18 @@ pub(crate) enum OnHost {
     Polynomial(Arc<Csr>, Chebyshev),
 }
 
+/// What is known of a matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MatrixKind {
+    pub(crate) is_symmetric: bool,
+    /// Whether M has to be symmetric and positive definite.
+    pub(crate) is_definite: bool,
+    /// Whether it is the real form of a complex one.
+    pub(crate) is_complex: bool,
+}
+
 impl OnHost {
-    /// That of a square matrix; `is_definite` says whether M has to be symmetric and positive definite. `near_null` is for multigrid, and its
-    /// unknowns of a node for blocks.
+    /// That of a square matrix. `near_null` is for multigrid, and its unknowns of a node for blocks.
     ///
     /// # Errors
     /// What may be wrong with the matrix; [`Error::Usage`] for a transversal, which is no M.
@@ -34,15 +43,16 @@ impl OnHost {
         precond: Precond,
         a: &Arc<Csr>,
         near_null: Option<&NearNull>,
-        (is_definite, is_complex): (bool, bool),
+        MatrixKind { is_symmetric, is_definite, is_complex }: MatrixKind,
     ) -> Result<Self> {
         let rows = || Rows::Matrix(Arc::clone(a), 0..a.n_rows(), 1.0);
         Ok(match precond {
             Precond::None => Self::Products(Vec::new()),
             Precond::Jacobi => Self::Diagonal(rows().diagonal().into_par_iter().map(f64::recip).collect()),
             Precond::Amg => {
-                let near_null = near_null.cloned().unwrap_or_else(|| NearNull::of_matrix(a));
-                let levels = Levels::new(Csr::clone(a), near_null)?;
+                let found = || if is_symmetric { NearNull::of_matrix(a) } else { NearNull::default() };
+                let near_null = near_null.cloned().unwrap_or_else(found);
+                let levels = Levels::new(Csr::clone(a), near_null, is_symmetric)?;
                 levels.prepare()?;
                 Self::Cycle(Box::new(levels))
             }

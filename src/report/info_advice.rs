@@ -139,8 +139,9 @@ impl Advice {
     pub(crate) fn look_ahead(&mut self, a: &Csr, formats: &FormatSurvey, is_real: bool) {
         self.dense_first = is_real && self.method != Method::Lsmr && dense_first(a, self.method.needs_definite());
         self.direct_first &= !self.dense_first;
-        let look = |kind, format| first_look(kind, format, a);
-        if self.method == Method::Cg && is_real {
+        let method = self.method;
+        let look = |kind, format| first_look(kind, format, a, method);
+        if is_real {
             let looks = look(Kind::Gpu, formats.on_gpu).zip(look(Kind::Cpu, formats.on_cpu));
             self.first_look = looks.map(|(on_gpu, on_cpu)| FirstLook { on_gpu, on_cpu });
         }

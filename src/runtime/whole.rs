@@ -64,6 +64,8 @@ pub(crate) struct Whole {
     hash: OnceLock<String>,
     /// Whether multigrid has [levels of a lattice](Self::is_on_lattice), once that was asked for.
     on_lattice: OnceLock<bool>,
+    /// Whether it [may have levels](Self::may_have_levels), once that was asked for.
+    near_m: OnceLock<bool>,
     /// Whether kernels of ranks have missed each other.
     have_missed: AtomicBool,
 }
@@ -86,7 +88,8 @@ impl Whole {
         let rows = Arc::downgrade(rows);
         let have_missed = AtomicBool::new(false);
         let (equilibration, least_squares, share) = (None, None, None);
-        let (is_symmetric, has_even_diagonal, hash, on_lattice) = (true, false, OnceLock::new(), OnceLock::new());
+        let (is_symmetric, has_even_diagonal, hash) = (true, false, OnceLock::new());
+        let (on_lattice, near_m) = (OnceLock::new(), OnceLock::new());
         Self {
             a,
             order,
@@ -102,6 +105,7 @@ impl Whole {
             store,
             hash,
             on_lattice,
+            near_m,
             have_missed,
         }
     }
@@ -123,7 +127,8 @@ impl Whole {
 
     /// Takes the same matrix with other values, which the ranks have yet to get.
     pub(crate) fn replace(&mut self, a: Arc<Csr>) {
-        (self.a, self.rows, self.hash, self.on_lattice) = (a, Weak::new(), OnceLock::new(), OnceLock::new());
+        (self.a, self.rows, self.hash) = (a, Weak::new(), OnceLock::new());
+        (self.on_lattice, self.near_m) = (OnceLock::new(), OnceLock::new());
     }
 
     /// Permutes and scales the system from now on, before it is put in the order of the ranks, which are to be opened anew.
@@ -248,6 +253,7 @@ impl Whole {
             (Some(given), Some(order)) => given.in_order(order),
             (Some(given), None) => given.clone(),
             (None, _) if self.share.is_some() => NearNull::default(), // who shares rows knows of nodes
+            (None, _) if !self.is_symmetric => NearNull::default(),
             (None, _) => NearNull::of_matrix(rows),
         }
     }
@@ -259,15 +265,20 @@ impl Whole {
     pub(crate) fn levels(&self, rows: &Arc<Csr>) -> Result<Given> {
         Ok(Given::of_levels(match &self.share {
             Some(share) => Levels::among(share, Csr::clone(rows), self.near_null(rows))?,
-            None => Levels::new(Csr::clone(rows), self.near_null(rows))?,
+            None => Levels::new(Csr::clone(rows), self.near_null(rows), self.is_symmetric)?,
         }))
     }
 
     /// Whether multigrid for this system has levels of a lattice, which take hardly any time to be made.
     pub(crate) fn is_on_lattice(&self) -> bool {
         let is_as_given = self.order.is_none() && self.equilibration.is_none() && self.share.is_none();
-        let may_be = is_as_given && self.setup.near_null.is_none();
+        let may_be = is_as_given && self.is_symmetric && self.setup.near_null.is_none();
         *self.on_lattice.get_or_init(|| may_be && amg::is_on_lattice(&self.a))
+    }
+
+    /// Whether multigrid may be of use: for a symmetric matrix, or one that is near an M-matrix.
+    pub(crate) fn may_have_levels(&self) -> bool {
+        self.is_symmetric || *self.near_m.get_or_init(|| amg::unsymmetric::is_near_m(&self.a))
     }
 
     /// The matrix before it is put in another order.

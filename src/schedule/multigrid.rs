@@ -10,7 +10,7 @@ use crate::runtime::{Placement, ShareSource, Whole, memory_check};
 const ENTRIES: usize = 100_000_000;
 
 /// Fewer of the GPUs that were chosen by iterations, where multigrid is next and was left to choose; and why others are left out. Levels of
-/// lattices, and of nodes with several unknowns, are not shared at all.
+/// lattices take so little that one does them, and those of nodes with several unknowns, and of matrices that are not symmetric, are not shared at all.
 pub(crate) fn for_multigrid(whole: &Whole, rows: &Csr, placement: Placement) -> (Placement, Vec<Rejected>) {
     let devices = &placement.devices;
     let is_gpu = |device: &Option<Info>| device.as_ref().is_some_and(|device| device.kind == Kind::Gpu);
@@ -21,7 +21,7 @@ pub(crate) fn for_multigrid(whole: &Whole, rows: &Csr, placement: Placement) -> 
         return (placement, Vec::new());
     }
     let mut count = (rows.nnz() / ENTRIES).clamp(1, devices.len());
-    if count > 1 && (whole.is_on_lattice() || !whole.near_null(rows).is_constant()) {
+    if count > 1 && (whole.is_on_lattice() || !whole.is_symmetric || !whole.near_null(rows).is_constant()) {
         count = 1;
     }
     let is_enough = count > 1 || memory_check::holds(rows, devices[0].as_ref(), &whole.setup);

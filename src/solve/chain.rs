@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::krylov::{Indefinite, MOST_RESTART, Method, Reason, Singularity};
+use crate::matrix::Csr;
+use crate::matrix::equivalent::is_real_form;
+use crate::matrix::stats::Diagonal;
 use crate::precond::Precond;
 use crate::real::Precision;
 use crate::runtime::Setup;
@@ -36,7 +39,7 @@ impl fmt::Display for Candidate {
 }
 
 /// What [`Method::Auto`] goes through, in order, where `precond` is asked for: of a symmetric matrix or any other, which may be positive
-/// definite or is known not to be. Where [`Precond::Jacobi`] comes to nothing for a matrix that is not symmetric,
+/// definite, its diagonal being positive, or is known not to be. Where [`Precond::Jacobi`] comes to nothing for a matrix that is not symmetric,
 /// [`Precond::Transversal`] does in many cases, and the other way round: the one is good for saddle point problems, the other for
 /// diagonals that tell nothing. Where factors show that the matrix is singular, [`Method::Lsmr`] goes on: it finds a solution if there is one.
 /// Where a method [takes](Method::takes) no such preconditioner, it has [`Precond::Jacobi`].
@@ -46,6 +49,7 @@ pub fn candidates(precision: Precision, precond: Precond, is_symmetric: bool, ma
         (true, true) => &[Method::Cg, Method::Minres],
         (true, false) => &[Method::Minres],
         // idr solves most of what nothing is known of, bicgstab2 what has eigenvalues far from the real axis
+        (false, true) if precond == Precond::Amg => &[Method::Gmres, Method::Idr, Method::Bicgstab2],
         (false, _) => &[Method::Idr, Method::Bicgstab2],
     };
     let is_for_all = precond != Precond::Amg && !precond.multiplies();
@@ -109,6 +113,17 @@ pub(super) struct Known {
     pub(super) is_symmetric: bool,
     /// What shows that it is not positive definite.
     pub(super) obstacle: Option<Indefinite>,
+    /// Whether multigrid can have levels of it.
+    pub(super) may_have_levels: bool,
+}
+
+impl Known {
+    /// Of a square matrix with such a diagonal.
+    pub(super) fn new(a: &Csr, is_symmetric: bool, obstacle: Option<Indefinite>, diagonal: &Diagonal) -> Self {
+        let is_positive = diagonal.missing_or_zero.is_none() && diagonal.negative.is_none();
+        let may_have_levels = if is_symmetric { obstacle.is_none() } else { is_positive && !is_real_form(a) };
+        Self { is_symmetric, obstacle, may_have_levels }
+    }
 }
 
 /// The methods of a solve: the one that is asked for; or, with [`Method::Auto`], one after the other until the test is met, each
@@ -144,15 +159,20 @@ impl Chain {
         if setup.method != Method::Auto {
             return Ok((setup.method, Self::default()));
         }
-        let all = candidates(setup.precision, setup.precond, known.is_symmetric, known.obstacle.is_none());
+        let all = candidates(setup.precision, setup.precond, known.is_symmetric, known.may_have_levels);
         let mut left: VecDeque<Candidate> = if setup.has_given { for_given(all) } else { all }.into();
         let first = left.pop_front().map_or(Method::Cg, |first| first.method);
         let why = known.obstacle.filter(|_| !first.needs_definite());
         let precond = if setup.precond == Precond::None { Precond::None } else { Precond::Jacobi };
         let if_singular = Some(Candidate { method: Method::Lsmr, precond });
         let is_usual = setup.precond == Precond::Jacobi && setup.may_change && !setup.has_given;
-        let if_slow = Candidate { method: Method::Cg, precond: Precond::Amg };
-        let if_slow = (first == Method::Cg && is_usual).then_some(if_slow);
+        let by_amg = |method| Candidate { method, precond: Precond::Amg };
+        let if_slow = match first {
+            Method::Cg => Some(by_amg(Method::Cg)),
+            Method::Idr if known.may_have_levels => Some(by_amg(Method::Gmres)),
+            _ => None,
+        };
+        let if_slow = if_slow.filter(|_| is_usual);
         Ok((first, Self { left, if_singular, if_slow, is_trial: false, if_trial_fails: None, usual: None, why }))
     }
 
@@ -160,7 +180,9 @@ impl Chain {
     pub(super) fn among_processes(mut self) -> Self {
         let is_possible = |one: &Candidate| !one.method.factorises() && one.precond != Precond::Transversal;
         self.left.retain(is_possible);
-        Self { if_singular: None, ..self }
+        // levels that they share are of symmetric matrices
+        let if_slow = self.if_slow.filter(|one| one.method.needs_symmetric());
+        Self { if_singular: None, if_slow, ..self }
     }
 
     /// What goes on where `method` has ended for this reason, if anything does; `limited` tells that the caller has set its own limit on
@@ -245,7 +267,7 @@ mod tests {
     use super::*;
 
     fn chain(setup: &Setup, is_symmetric: bool, obstacle: Option<Indefinite>) -> (Method, Chain) {
-        Chain::of(setup, Known { is_symmetric, obstacle }).unwrap()
+        Chain::of(setup, Known { is_symmetric, obstacle, may_have_levels: obstacle.is_none() }).unwrap()
     }
 
     #[test]

@@ -45,7 +45,7 @@ const HOPED: f64 = 0.5;
 const FEWER_VECTORS: f64 = 0.7;
 
 /// Methods that `auto` may begin with, beside factors: not others that do the same.
-const METHODS: [Method; 4] = [Method::Cg, Method::Minres, Method::Idr, Method::Bicgstab2];
+const METHODS: [Method; 5] = [Method::Cg, Method::Minres, Method::Idr, Method::Bicgstab2, Method::Gmres];
 
 /// Elements of near-null vectors that tell them from others.
 const SAMPLE: usize = 1 << 12;
@@ -133,7 +133,8 @@ fn took(time: &SolveTime, decades: f64) -> Option<Took> {
 pub(super) fn suits(Candidate { method, precond }: Candidate, known: Known, is_complex: bool) -> bool {
     let is_definite = known.is_symmetric && known.obstacle.is_none();
     (known.is_symmetric || !method.needs_symmetric())
-        && (is_definite || !method.needs_definite() && precond != Precond::Amg)
+        && (is_definite || !method.needs_definite())
+        && (known.may_have_levels || precond != Precond::Amg)
         && !(is_complex && precond == Precond::Ilu0)
 }
 
@@ -370,8 +371,9 @@ mod tests {
             ("cg-pipelined", "jacobi"),
         ];
         assert_eq!(of(unknown.map(|(method, precond)| time(method, precond, 0.0, 0.1)).into()), None);
-        let definite = Known { is_symmetric: true, obstacle: None };
-        let indefinite = Known { obstacle: Some(Indefinite::Diagonal { row: 1, value: 0.0 }), ..definite };
+        let definite = Known { is_symmetric: true, obstacle: None, may_have_levels: true };
+        let indefinite =
+            Known { obstacle: Some(Indefinite::Diagonal { row: 1, value: 0.0 }), may_have_levels: false, ..definite };
         let any = Known { is_symmetric: false, ..indefinite };
         let candidates = [BY_AMG, Candidate { method: Method::Minres, precond: Precond::Jacobi }];
         let suited = |known| candidates.map(|candidate| suits(candidate, known, false));

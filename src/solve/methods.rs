@@ -118,7 +118,7 @@ impl Solver {
     fn patience(&self) -> Result<Option<u64>> {
         let remembered = || self.remembered.as_ref()?.others.first().map(|took| took.iterations);
         Ok(match self.chain.may_be_slow() {
-            [true, _] if self.null_space.is_none() => {
+            [true, _] if self.null_space.is_none() && self.whole.may_have_levels() => {
                 self.whole.slowest(patience::of(&self.whole.setup, self.ranks(), self.whole.is_on_lattice()))?
             }
             [_, true] if self.precond() == Precond::Amg => Some(patience::OF_TRIAL),

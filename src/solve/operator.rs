@@ -103,7 +103,8 @@ impl<'a> OperatorSolver<'a> {
         let value = |row: usize| diagonal.as_ref().map_or(0.0, |diagonal| diagonal[row]);
         let obstacle = first.map(|row| Indefinite::Diagonal { row: row + 1, value: value(row) });
         // an unsymmetric one is asked for by the name of its method
-        let (method, chain) = Chain::of(setup, Known { is_symmetric: true, obstacle })?;
+        let (method, chain) =
+            Chain::of(setup, Known { is_symmetric: true, obstacle, may_have_levels: obstacle.is_none() })?;
         let mut setup = setup.clone().with_method(method).with_tune(Tune::Off);
         if !method.takes(setup.precond) {
             setup.precond = Precond::Jacobi; // auto has found another method

@@ -49,7 +49,7 @@ impl Brought {
                 let space = of_caller.map_or_else(|| a.auxiliary_space(), |space| Ok(Some(space)))?;
                 let Some(AuxiliarySpace { matrix, interpolation }) = space else { return Err(no_entries(precond)) };
                 let near_null = near_null.clone().unwrap_or_else(|| NearNull::of_matrix(&matrix));
-                let given = Given::of_levels(Levels::new(matrix, near_null)?);
+                let given = Given::of_levels(Levels::new(matrix, near_null, true)?);
                 let matrices = match interpolation {
                     Some(p) => vec![p.transposed()?, p],
                     None => Vec::new(),

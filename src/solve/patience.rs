@@ -8,6 +8,7 @@ use crate::device::{Info, Kind};
 use crate::krylov::Method;
 use crate::matrix::Csr;
 use crate::operator::Format;
+use crate::precond::amg::unsymmetric::is_near_m;
 use crate::precond::{Precond, amg};
 use crate::runtime::patience::Patience;
 use crate::runtime::{RankInfo, Setup};
@@ -21,7 +22,7 @@ struct Rates {
     start: f64,
     row: f64,
     entry: f64,
-    /// Seconds of an iteration by the diagonal at least, and for each byte.
+    /// Seconds of an iteration by the diagonal at least, for each of its products, and for each byte.
     iteration: f64,
     byte: f64,
 }
@@ -75,18 +76,25 @@ fn iterations(rates: &Rates, setup: &Setup, format: Format, (n, nnz): (usize, us
     if n < FEW_ROWS {
         return None;
     }
-    let bytes = format.entry_bytes() * nnz as f64 + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
+    let products = setup.method.products(setup.precond).iter().sum::<u64>().max(1) as f64;
+    let of_entries = products * format.entry_bytes() * nnz as f64;
+    let bytes = of_entries + setup.method.row_bytes(setup.precond, setup.restart) * n as f64;
     let iterations = (rates.start + rates.row * n as f64 + rates.entry * nnz as f64)
-        / (rates.iteration + rates.byte * bytes * share);
+        / (rates.iteration * products + rates.byte * bytes * share);
     Some(iterations.ceil() as u64)
 }
 
-/// Iterations of `cg` by the diagonal after which [`Method::Auto`] first looks whether multigrid had better go on, for a real matrix: on a GPU that
-/// stores it so and works alone, or by processors. `None` if it never looks.
+/// Iterations of `cg` or `idr` by the diagonal after which [`Method::Auto`] first looks whether multigrid had better go on, for a real matrix: on a GPU
+/// that stores it so and works alone, or by processors. `None` if it never looks.
 #[must_use]
-pub fn first_look(kind: Kind, format: Format, a: &Csr) -> Option<u64> {
-    let (rates, rows, entries) = (alone(kind, amg::is_on_lattice(a)), a.n_rows(), a.nnz());
-    let by_diagonal = Setup { method: Method::Cg, precond: Precond::Jacobi, ..Setup::default() };
+pub fn first_look(kind: Kind, format: Format, a: &Csr, method: Method) -> Option<u64> {
+    let is_symmetric = match method {
+        Method::Cg => true,
+        Method::Idr if is_near_m(a) => false,
+        _ => return None,
+    };
+    let (rates, rows, entries) = (alone(kind, is_symmetric && amg::is_on_lattice(a)), a.n_rows(), a.nnz());
+    let by_diagonal = Setup { method, precond: Precond::Jacobi, ..Setup::default() };
     let iterations = iterations(&rates, &by_diagonal, format, (rows, entries), 1.0)?;
     Some(Patience::new(iterations, 0).next())
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::stats::Stats;
-use crate::precond::on_host::OnHost;
+use crate::precond::on_host::{MatrixKind, OnHost};
 use crate::precond::{HostPreconditioner, Precond};
 use crate::runtime::Setup;
 
@@ -58,12 +58,13 @@ impl Preconditioner {
         if let Some(near_null) = &setup.near_null {
             near_null.check(n)?;
         }
-        let Facts { is_symmetric, obstacle, .. } = Facts::of(&a, Stats::of(&a), setup, false)?;
+        let Facts { is_symmetric, obstacle, stats, .. } = Facts::of(&a, Stats::of(&a), setup, false)?;
         if precond == Precond::Amg {
-            check_levels(is_symmetric, obstacle, setup)?;
+            check_levels((is_symmetric, obstacle), &stats.diagonal, setup)?;
         }
         let is_definite = is_symmetric && obstacle.is_none();
-        let m = OnHost::new(precond, &a, setup.near_null.as_ref(), (is_definite, is_real_form(&a)))?;
+        let kind = MatrixKind { is_symmetric, is_definite, is_complex: is_real_form(&a) };
+        let m = OnHost::new(precond, &a, setup.near_null.as_ref(), kind)?;
         Ok(Self { n, m })
     }
 

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::krylov::{Criterion, Indefinite, Method, Reason, Singularity};
 use crate::matrix::equivalent::is_real_form;
 use crate::matrix::search::first;
-use crate::matrix::stats::Stats;
+use crate::matrix::stats::{Diagonal, Stats};
 use crate::matrix::{Csr, Equilibrated, Equilibration, Shortage};
 use crate::precond::given::Given;
 use crate::precond::{Hierarchy, HostPreconditioner, NearNull, Precond};
@@ -208,7 +208,7 @@ impl Solver {
             Facts::of(&a, stats, setup, equilibration.is_some())?;
         drop(checking);
         log::debug!("the matrix is checked");
-        let known = Known { is_symmetric, obstacle };
+        let known = Known::new(&a, is_symmetric, obstacle, &stats.diagonal);
         let (mut method, mut chain) = Chain::of(setup, known)?;
         remembered.take_if(|one| {
             is_by_transversal && equilibration.is_none() || !memory::suits(one.best.candidate, known, is_real_form(&a))
@@ -249,8 +249,8 @@ impl Solver {
         (whole.is_symmetric, whole.equilibration) = (is_symmetric, equilibration);
         whole.given = given.map(|m| Arc::new(Given::new(m, whole.a.n_rows(), whole.order.clone())));
         if setup.applies_given() && whole.given.is_none() {
-            check_levels(is_symmetric, obstacle, setup)?;
-            if obstacle.is_none() {
+            check_levels((is_symmetric, obstacle), &stats.diagonal, &whole.setup)?;
+            if obstacle.is_none() || !is_symmetric {
                 whole.given = Some(Arc::new(whole.levels(&rows)?));
             }
         }
@@ -581,15 +581,26 @@ pub(super) fn setup_for_given(setup: &Setup) -> Result<Setup> {
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub(super) fn check_levels(is_symmetric: bool, obstacle: Option<Indefinite>, setup: &Setup) -> Result<()> {
+pub(super) fn check_levels(
+    (is_symmetric, obstacle): (bool, Option<Indefinite>),
+    diagonal: &Diagonal,
+    setup: &Setup,
+) -> Result<()> {
+    let for_definite = "for symmetric positive definite matrices, and for others with a positive diagonal";
     let why = match obstacle {
-        _ if !is_symmetric => "the matrix is not symmetric".into(),
-        Some(obstacle) if !setup.method.needs_definite() => obstacle.to_string(),
+        _ if !is_symmetric => match diagonal.missing_or_zero.into_iter().chain(diagonal.negative).min() {
+            Some(row) => format!("is {for_definite}; this one has none in row {}", row + 1),
+            None if setup.is_complex => "is not for complex matrices that are not Hermitian".into(),
+            None if setup.near_null.as_ref().is_some_and(|near_null| !near_null.is_constant()) => {
+                "interpolates a constant where a matrix is not symmetric: leave out what tells nodes and near-null vectors"
+                    .into()
+            }
+            None => return Ok(()),
+        },
+        Some(obstacle) if !setup.method.needs_definite() => format!("is {for_definite}, but {obstacle}"),
         _ => return Ok(()),
     };
-    Err(Error::Usage(format!(
-        "precond = amg is for symmetric positive definite matrices, but {why}; use precond = jacobi"
-    )))
+    Err(Error::Usage(format!("precond = amg {why}; or use precond = jacobi")))
 }
 
 /// The order of rows that a method can have.

@@ -74,7 +74,10 @@ impl SharedSolver {
         let obstacle = obstacle(&share, &a, &stats, is_symmetric)?;
         let null_space = NullSpace::of_share(&share, &a, is_symmetric)?;
         drop(checking);
-        let (method, chain) = agreed(&*processes, Chain::of(asked, Known { is_symmetric, obstacle }))?;
+        let (method, chain) = agreed(
+            &*processes,
+            Chain::of(asked, Known { is_symmetric, obstacle, may_have_levels: is_symmetric && obstacle.is_none() }),
+        )?;
         let chain = chain.among_processes();
         let precond = if method.takes(asked.precond) { asked.precond } else { Precond::Jacobi };
         let stops = any(&*processes, asked.on_failure == OnFailure::Stop)?;
@@ -85,7 +88,8 @@ impl SharedSolver {
         whole.setup.is_complex = false;
         whole.share = Some(Arc::clone(&share));
         if whole.setup.applies_given() {
-            agreed(&*processes, check_levels(is_symmetric, obstacle, &setup))?;
+            let checked = check_levels((is_symmetric, obstacle), &stats.diagonal, &setup);
+            agreed(&*processes, checked.and_then(|()| check_shared(is_symmetric)))?;
             if obstacle.is_none() {
                 whole.given = Some(Arc::new(agreed(&*processes, whole.levels(&a))?));
             }
@@ -272,6 +276,16 @@ fn check_setup(setup: &Setup) -> Result<()> {
         return cannot("reorder = rcm".into(), "none");
     }
     Ok(())
+}
+
+/// Checks that several processes can make levels of a matrix together.
+fn check_shared(is_symmetric: bool) -> Result<()> {
+    if is_symmetric {
+        return Ok(());
+    }
+    Err(Error::Usage(
+        "precond = amg among several processes is for symmetric matrices; use precond = jacobi, or one process".into(),
+    ))
 }
 
 /// What shows that the matrix is not positive definite, as [`Facts`](super::facts::Facts) has it.

@@ -86,7 +86,7 @@ impl Solver {
         let a = &self.whole.a;
         let facts = Facts::of(a, Stats::of_reordered(a, &rows), &self.asked, false)?;
         let Facts { stats, factor, is_symmetric, obstacle, null_space } = facts;
-        let known = Known { is_symmetric, obstacle };
+        let known = Known::new(a, is_symmetric, obstacle, &stats.diagonal);
         let (method, chain) = Chain::of(&self.asked, known)?;
         let decided = (is_symmetric, obstacle.is_some(), null_space.is_some(), method);
         drop(checking);

@@ -365,6 +365,8 @@ fn what_a_solve_would_go_through() {
     assert!(words.starts_with("auto begins with cg by amg, which took ") && words.contains("on host, "), "{words}");
     // not of other matrices, nor where multigrid is for none of this kind
     assert!(!place.run("info --generate circuit:101").ok().contains("remembered"));
-    let other = place.run("info --generate convection3d:16 --json").ends(0).json();
-    assert!(other["solve"]["first_look"].is_null() && other["solve"]["remembered"] == json!([]));
+    let upwind = place.run("info --generate convection3d:16 --json").ends(0).json();
+    assert!(upwind["solve"]["first_look"]["on_cpu"].is_u64() && upwind["solve"]["remembered"] == json!([]));
+    let other = place.run("info --generate stokes2d:40 --json").ends(0).json();
+    assert!(other["solve"]["first_look"].is_null());
 }

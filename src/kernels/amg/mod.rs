@@ -33,10 +33,12 @@ const PRODUCT_GROUP: usize = 128;
 const GROUPS_OF_A_UNIT: usize = 32;
 
 /// Kernels where a work-item takes a row, or an entry.
-const ROW_KERNELS: [&str; 31] = [
+const ROW_KERNELS: [&str; 33] = [
     "strength",
     "graph_lengths",
     "graph_neighbours",
+    "mean_lengths",
+    "mean_rows",
     "blocks_count",
     "blocks_cut",
     "lanczos_begin",

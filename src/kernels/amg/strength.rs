@@ -50,6 +50,24 @@ impl<A: Real> AmgKernels<A> {
         Ok((largest, most.fold([0f32; 2], |m, s| [m[0].max(s[0]), m[1].max(s[1])])))
     }
 
+    /// The mean of a square matrix and its transpose, the rows of both of which are sorted. Waits.
+    ///
+    /// # Errors
+    /// A failing device, or not enough memory.
+    pub(crate) fn mean(&self, ctx: &Context, a: &DeviceSparse, transpose: &DeviceSparse) -> Result<DeviceSparse> {
+        let n = a.n_rows;
+        assert!(a.n_cols == n && transpose.n_rows == n && transpose.n_cols == n);
+        let lengths = self.short(ctx, n, "lengths of rows")?;
+        let patterns: [&dyn Argument; 4] = [&a.starts, &a.columns, &transpose.starts, &transpose.columns];
+        // SAFETY: types as declared in the file; n rows of both, and as many lengths.
+        unsafe { self.run(ctx, "mean_lengths", n, &[&patterns, &[&lengths]]) }?;
+        let mean = self.with_lengths(ctx, n, &lengths, Stay::Short)?;
+        let args = [&patterns[..], &[&a.values, &transpose.values], &mean.rows()];
+        // SAFETY: the same, and room for as many entries as were counted.
+        unsafe { self.run(ctx, "mean_rows", n, &args) }?;
+        Ok(mean)
+    }
+
     /// The graph of strong couplings among the rows that are there. Waits.
     ///
     /// # Errors

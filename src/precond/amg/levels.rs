@@ -22,6 +22,7 @@ pub(crate) struct Levels {
     /// Whether that is what was given.
     pub(super) is_as_given: bool,
     pub(crate) near_null: NearNull,
+    pub(super) is_symmetric: bool,
     /// Where that window is, and its diagonal, with that of others' rows.
     pub(crate) share: Option<(Arc<Share>, Vec<f64>)>,
     /// Those of the lattice that the rows have, if they do, once that was asked.
@@ -32,19 +33,19 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Of a symmetric matrix whose diagonal is positive, with these near-null vectors. None is made yet.
+    /// Of a matrix whose diagonal is positive, with these near-null vectors, which are a constant if it is not symmetric. None is made yet.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(crate) fn new(a: Csr, near_null: NearNull) -> Result<Self> {
+    pub(crate) fn new(a: Csr, near_null: NearNull, is_symmetric: bool) -> Result<Self> {
         let unknowns = near_null.unknowns();
         let is_as_given = unknowns == 1 || blocks::is_full(&a, unknowns);
         let a = if is_as_given { a } else { blocks::filled(&a, unknowns)? };
         let (lattice, on_host, on_device) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Ok(Self { a, is_as_given, near_null, share: None, lattice, on_host, on_device })
+        Ok(Self { a, is_as_given, near_null, is_symmetric, share: None, lattice, on_host, on_device })
     }
 
-    /// The same of several processes, of which this one has a window; no node is cut, and none has blocks that are not full. What is near the null
+    /// The same of a symmetric matrix of several processes, of which this one has a window; no node is cut, and none has blocks that are not full. What is near the null
     /// space are constants. Collective.
     ///
     /// # Errors
@@ -54,7 +55,7 @@ impl Levels {
         share.fill(&mut diagonal)?;
         let share = Some((Arc::clone(share), diagonal));
         let (lattice, on_host, on_device) = (OnceLock::from(None), Mutex::default(), Mutex::default());
-        Ok(Self { a, is_as_given: true, near_null, share, lattice, on_host, on_device })
+        Ok(Self { a, is_as_given: true, near_null, is_symmetric: true, share, lattice, on_host, on_device })
     }
 
     /// The number of a row of the matrix among those of all processes; rows and entries of all.
@@ -76,7 +77,8 @@ impl Levels {
     /// Those of a lattice, if the rows of the matrix are such that it has them, and a process has all of them.
     pub(super) fn lattice(&self) -> Option<&Arc<Tables>> {
         let find = || {
-            let (start, is_of_use) = (Instant::now(), self.near_null.is_constant() && self.a.n_rows() > FEW_ROWS);
+            let (start, is_of_use) =
+                (Instant::now(), self.is_symmetric && self.near_null.is_constant() && self.a.n_rows() > FEW_ROWS);
             let lattice = Lattice::of(self.a.patterns().filter(|_| is_of_use)?)?;
             let sides = lattice.sides();
             let tables = Arc::new(Tables::of(lattice)?);
@@ -99,7 +101,7 @@ impl Levels {
             Some((share, diagonal)) => Amg::among(share, (&self.a, diagonal), self.near_null.unknowns(), SHARED_LEVEL)?,
             None => match self.lattice() {
                 Some(tables) => Amg::of_lattice(&self.a, tables),
-                None => Amg::of(&self.a, &self.near_null),
+                None => Amg::of(&self.a, &self.near_null, self.is_symmetric),
             },
         });
         Ok(Arc::clone(on_host.insert(made)))

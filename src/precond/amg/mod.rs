@@ -1,5 +1,5 @@
-//! Smoothed aggregation multigrid for symmetric positive definite matrices (Vaněk, Mandel and Brezina 1996, doi 10.1007/BF02238511), on
-//! the host, by all threads. Several processes [share](among) large levels. A GPU makes [the same levels](on_device) and applies them; several share
+//! Smoothed aggregation multigrid for symmetric positive definite matrices (Vaněk, Mandel and Brezina 1996, doi 10.1007/BF02238511), and for
+//! [others](unsymmetric) that are near M-matrices, on the host, by all threads. Several processes [share](among) large levels. A GPU makes [the same levels](on_device) and applies them; several share
 //! large ones, too.
 //!
 //! Each level has a matrix whose diagonal is 1, and a near-null vector b; the first is D^(−½) A D^(−½), with b = √d. Strong couplings
@@ -25,6 +25,7 @@ mod sparse;
 mod strength;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unsymmetric;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,9 +42,10 @@ use self::lattice::tables::Tables;
 use self::nodes::{Bases, Modes};
 use self::product::{product, product_of_blocks};
 use self::prolongation::Tentative;
-use self::smoother::{OnHost, Step, bounds, largest_eigenvalue, steps};
+use self::smoother::{OnHost, Step, bounds, damped, largest_eigenvalue, steps};
 use self::sparse::{BLOCK, Sparse};
 use self::strength::{Strength, par_rows};
+use self::unsymmetric::mean;
 use super::near_null::NearNull;
 use crate::comm::{Processes, processes};
 use crate::distributed::share::Share;
@@ -124,9 +126,9 @@ pub(crate) struct Amg {
 }
 
 impl Amg {
-    /// Of a symmetric matrix whose diagonal is positive, and which is made of full blocks where nodes have several unknowns.
-    pub(crate) fn of(a: &Csr, near_null: &NearNull) -> Self {
-        let mut descent = Descent::new();
+    /// Of a matrix whose diagonal is positive, symmetric or not, and which is made of full blocks where nodes have several unknowns.
+    pub(crate) fn of(a: &Csr, near_null: &NearNull, is_symmetric: bool) -> Self {
+        let mut descent = Descent { is_symmetric, ..Descent::new() };
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
         let (matrix, modes) = (scaled(a, &scale), first_modes(near_null, &diagonal));
@@ -183,6 +185,7 @@ struct Descent {
     infos: Vec<LevelInfo>,
     levels: Vec<Level>,
     vectors: Vec<Vectors>,
+    is_symmetric: bool,
     start: Instant,
     /// When the level that comes next was begun.
     began: Instant,
@@ -191,7 +194,7 @@ struct Descent {
 impl Descent {
     fn new() -> Self {
         let start = Instant::now();
-        Self { infos: Vec::new(), levels: Vec::new(), vectors: Vec::new(), start, began: start }
+        Self { infos: Vec::new(), levels: Vec::new(), vectors: Vec::new(), is_symmetric: true, start, began: start }
     }
 
     /// Takes note of a level.
@@ -220,11 +223,14 @@ impl Descent {
             self.note(matrix.n_rows(), matrix.nnz());
             if matrix.n_rows() <= FEW_ROWS {
                 self.vectors.push(Vectors::new(matrix.n_rows(), exchanged));
-                return Coarsest::Exact(Dense::of(&matrix));
+                return Coarsest::Exact(if self.is_symmetric { Dense::of(&matrix) } else { Dense::inverted(&matrix) });
             }
-            let bounds = if modes.is_positive { bounds(&matrix, &modes.values) } else { [f32::INFINITY; 2] };
-            let Ok(largest) = largest_eigenvalue(bounds, &mut OnHost::new(&matrix));
-            let steps = steps(largest);
+            let largest = self.is_symmetric.then(|| {
+                let bounds = if modes.is_positive { bounds(&matrix, &modes.values) } else { [f32::INFINITY; 2] };
+                let Ok(largest) = largest_eigenvalue(bounds, &mut OnHost::new(&matrix));
+                largest
+            });
+            let steps = largest.map_or_else(damped, steps);
             let next = if self.infos.len() == MOST_LEVELS { None } else { coarser(&matrix, &modes, largest) };
             let Some((p, restriction, next, next_modes)) = next else { return self.last(matrix, steps, exchanged) };
             let a = std::mem::replace(&mut matrix, next);
@@ -288,17 +294,18 @@ fn scaled(a: &Csr, scale: &[f64]) -> Sparse {
     matrix
 }
 
-/// P, Pᵀ, the matrix of the next level and its near-null vectors, unless it would hardly be smaller; `largest` bounds the eigenvalues.
-fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, Sparse, Modes)> {
+/// P, the restriction, the matrix of the next level and its near-null vectors, unless it would hardly be smaller; `largest` bounds the eigenvalues
+/// of a symmetric matrix, for which the restriction is Pᵀ, and is none of another.
+fn coarser(a: &Sparse, modes: &Modes, largest: Option<f64>) -> Option<(Sparse, Sparse, Sparse, Modes)> {
     let &Modes { unknowns, width, is_positive, .. } = modes;
-    let galerkin = |p: Sparse| {
+    let galerkin = |p: Sparse, restriction: Sparse| {
+        let next = product(&restriction, &product(a, &p, false), true);
+        (p, restriction, next)
+    };
+    let galerkin_of_blocks = |p: Sparse| {
         let restriction = p.transposed();
-        let next = if is_positive {
-            product(&restriction, &product(a, &p, false), true)
-        } else {
-            let ap = product_of_blocks(a, &p, [unknowns, unknowns, width]);
-            product_of_blocks(&restriction, &ap, [width, unknowns, width])
-        };
+        let ap = product_of_blocks(a, &p, [unknowns, unknowns, width]);
+        let next = product_of_blocks(&restriction, &ap, [width, unknowns, width]);
         (p, restriction, next)
     };
     let is_worth = |next_rows: usize| next_rows > 0 && next_rows as f64 * LEAST_FACTOR <= a.n_rows() as f64;
@@ -306,15 +313,23 @@ fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, S
     let (mut levels, mut next_modes);
     if is_positive {
         let b = &modes.values;
-        let strength = Strength::of(a, b);
-        let aggregates = Aggregates::of(a, &strength, &strength.graph(a));
+        let transpose = largest.is_none().then(|| a.transposed());
+        let mean = transpose.as_ref().map(|transpose| mean(a, transpose));
+        let symmetric = mean.as_ref().unwrap_or(a);
+        let strength = Strength::of(symmetric, b);
+        let aggregates = Aggregates::of(symmetric, &strength, &strength.graph(symmetric));
         if !is_worth(aggregates.count) {
             return None;
         }
         let tentative = Tentative::new(&aggregates, b);
-        levels = galerkin(tentative.smoothed(a, &strength, b));
+        let p = tentative.smoothed(a, &strength, b);
+        let restriction =
+            transpose.map_or_else(|| p.transposed(), |t| tentative.smoothed(&t, &strength, b).transposed());
+        levels = galerkin(p, restriction);
         if is_dense(&levels.2) {
-            levels = galerkin(tentative.matrix(a.n_rows()));
+            let p = tentative.matrix(a.n_rows());
+            let restriction = p.transposed();
+            levels = galerkin(p, restriction);
         }
         next_modes = Modes::new(1, 1, tentative.b);
     } else {
@@ -323,9 +338,9 @@ fn coarser(a: &Sparse, modes: &Modes, largest: f64) -> Option<(Sparse, Sparse, S
             return None;
         }
         let bases = Bases::new(&aggregates, modes);
-        levels = galerkin(bases.smoothed(a, largest));
+        levels = galerkin_of_blocks(bases.smoothed(a, largest?));
         if is_dense(&levels.2) {
-            levels = galerkin(bases.matrix());
+            levels = galerkin_of_blocks(bases.matrix());
         }
         next_modes = bases.next;
     }

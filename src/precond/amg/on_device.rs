@@ -33,6 +33,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::exchanged::Exchanged;
+use self::first::Diagonals;
 use self::lattice::LatticeLevels;
 use self::ranks::Among;
 use self::set_up::SetUp;
@@ -204,20 +205,26 @@ impl<T: Real> DeviceCycle<T> {
         among: Option<Among<'_>>,
     ) -> Result<Option<(Self, Option<Hierarchy>)>> {
         let (shape, all) = (Shape::of_group(tuning.launch("spmv_csr").group_size), levels.a.n_rows());
-        let set_up = if shape == Shape::Gpu { SetUp::<T, A>::new(ctx, tuning)? } else { None };
+        let tables = levels.lattice().filter(|_| shape == Shape::Gpu);
+        let set_up = match tables {
+            None if shape == Shape::Gpu => SetUp::<T, A>::new(ctx, tuning)?,
+            _ => None,
+        };
         if let Some(among) = among
-            && among.sum(usize::from(set_up.is_none()))? > 0
+            && among.sum(usize::from(set_up.is_none() && tables.is_none()))? > 0
         {
             return Ok(None);
         }
         let products = Kernels::<f32, T>::build(ctx, tuning.clone())?;
         let backend = OpenClBackend::new(Arc::clone(ctx), products, 0, Box::new(Alone::default()))?;
         let on = Launcher { backend, kernels: CycleKernels::build(ctx, shape)? };
-        let (scales, (levels, coarsest, last), hierarchy) = match set_up {
-            Some(set_up) => {
-                let (scales, made, hierarchy) = set_up.levels(levels, of, among)?;
-                (scales, made, Some(hierarchy))
-            }
+        let made = match (tables, set_up) {
+            (Some(tables), _) => Some(Diagonals::new(ctx)?.levels_of_lattice(levels, tables, of, among)?),
+            (None, Some(set_up)) => Some(set_up.levels(levels, of, among)?),
+            (None, None) => None,
+        };
+        let (scales, (levels, coarsest, last), hierarchy) = match made {
+            Some((scales, made, hierarchy)) => (scales, made, Some(hierarchy)),
             None => {
                 let amg = levels.on_host()?;
                 let largest = amg.scale.par_iter().copied().reduce(|| 0.0, f64::max);

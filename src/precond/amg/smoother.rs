@@ -37,6 +37,14 @@ pub(super) fn steps(largest: f64) -> [Step; 2] {
     })
 }
 
+/// What a damped diagonal is multiplied by where eigenvalues are not real.
+const DAMPED: f32 = 0.7;
+
+/// Two steps of a damped diagonal: no eigenvalue grows that is as near to 1 as those of an M-matrix, at most 1 from it.
+pub(super) fn damped() -> [Step; 2] {
+    [Step { keep: 0.0, add: DAMPED, weight: 1.0 }; 2]
+}
+
 /// A number that hardly any eigenvalue of a matrix is above: by its rows (Gershgorin, not weighted or weighted by `b`), and if that says
 /// little by Lanczos' process.
 pub(super) fn largest_eigenvalue<L: Lanczos>(bounds: [f32; 2], process: &mut L) -> Result<f64, L::Error> {

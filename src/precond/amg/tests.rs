@@ -9,6 +9,7 @@ use crate::backend::opencl::OpenClBackend;
 use crate::device::{Context, DeviceVec, list};
 use crate::kernels::{Shape, Tuning};
 use crate::matrix::gallery::{self, Spec};
+use crate::matrix::stats::Stats;
 use crate::operator::Format;
 use crate::operator::opencl::DeviceBlock;
 use crate::partition::{Part, split};
@@ -40,7 +41,7 @@ pub(super) fn rigid(elements: [usize; 3]) -> NearNull {
 }
 
 fn multigrid(a: &Csr) -> Amg {
-    Amg::of(a, &constant())
+    Amg::of(a, &constant(), true)
 }
 
 fn aggregates(a: &Csr) -> Aggregates {
@@ -64,7 +65,7 @@ pub(super) fn laplacian(n: usize, edges: &[(u32, u32)]) -> Csr {
     Csr::from_triplets(n, n, &rows, &cols, &values).unwrap()
 }
 
-fn dense(a: &Sparse) -> Vec<Vec<f64>> {
+pub(super) fn dense(a: &Sparse) -> Vec<Vec<f64>> {
     let row = |i| {
         let mut row = vec![0.0; a.n_cols];
         a.rows().row(i).for_each(|(j, v)| row[j] += f64::from(v));
@@ -128,7 +129,7 @@ fn the_near_null_vector_is_interpolated() {
     let a = system("neumann2d:30x20");
     let (mut matrix, mut modes) = first(&a, &constant());
     for _ in 0..2 {
-        let (p, restriction, next, coarse) = coarser(&matrix, &modes, largest(&matrix, &modes)).unwrap();
+        let (p, restriction, next, coarse) = coarser(&matrix, &modes, Some(largest(&matrix, &modes))).unwrap();
         let (rows, b) = (p.rows(), &modes.values);
         assert!((0..b.len()).all(|i| (rows.times(i, &coarse.values) - b[i]).abs() < 1e-5 * b[i]));
         assert_eq!(dense(&restriction.transposed()), dense(&p));
@@ -140,7 +141,7 @@ fn the_near_null_vector_is_interpolated() {
 fn products_beside_dense_ones() {
     for (spec, near_null) in [("variable:6,seed=2", constant()), ("elasticity3d:4x3x2", rigid([4, 3, 2]))] {
         let (matrix, modes) = first(&system(spec), &near_null);
-        let (p, _, next, _) = coarser(&matrix, &modes, largest(&matrix, &modes)).unwrap();
+        let (p, _, next, _) = coarser(&matrix, &modes, Some(largest(&matrix, &modes))).unwrap();
         let (matrix, p, next) = (dense(&matrix), dense(&p), dense(&next));
         for i in 0..next.len() {
             for j in 0..next.len() {
@@ -237,7 +238,7 @@ proptest! {
     ) {
         let spec = ["variable:11,sigma=2", "jumps:11", "graph-laplacian:900", "random-spd:700", "tetrahedra:7", "dense-rows:800", "elasticity3d-jumps:5"][k];
         let a = system(&if spec.starts_with("dense") { spec.into() } else { format!("{spec},seed={seed}") });
-        let m = Amg::of(&a, &NearNull::of_matrix(&a));
+        let m = Amg::of(&a, &NearNull::of_matrix(&a), true);
         let [x, y] = [1, 2].map(|k| gallery::random_vector(a.n_rows(), 2 * seed + k));
         let (mx, my) = (applied(&m, &x), applied(&m, &y));
         let size = (dot(&x, &mx) * dot(&y, &my)).sqrt();
@@ -259,6 +260,7 @@ fn devices_do_the_same() {
         "poisson2d:12",
         "elasticity3d-jumps:8",
         "elasticity3d:8",
+        "convection3d:14,peclet=20",
         "diagonal",
         "nothing",
     ];
@@ -270,7 +272,9 @@ fn devices_do_the_same() {
             spec => system(spec),
         };
         let near_null = if spec.starts_with("elasticity") { rigid([8; 3]) } else { constant() };
-        let (levels, r) = (Levels::new(a.clone(), near_null).unwrap(), gallery::random_vector(a.n_rows(), 5));
+        let is_symmetric = Stats::of(&a).asymmetry.is_none();
+        let (levels, r) =
+            (Levels::new(a.clone(), near_null, is_symmetric).unwrap(), gallery::random_vector(a.n_rows(), 5));
         let mut expected = vec![0.0; r.len()];
         levels.on_host().unwrap().apply(&r, &mut expected).unwrap();
         let tuning = Tuning::default_for(&device, shape);
@@ -370,13 +374,13 @@ fn dependent_vectors_have_no_column() {
     }
     let a = Csr::from_triplets(n, n, &rows, &columns, &values).unwrap();
     let (matrix, modes) = first(&a, &near_null);
-    let (p, _, next, coarse) = coarser(&matrix, &modes, largest(&matrix, &modes)).unwrap();
+    let (p, _, next, coarse) = coarser(&matrix, &modes, Some(largest(&matrix, &modes))).unwrap();
     let (p, next) = (dense(&p), dense(&next));
     for c in (2..next.len()).step_by(3) {
         assert!(p.iter().all(|row| row[c] == 0.0) && coarse.values[3 * c..][..3] == [0.0; 3]);
         assert!((0..next.len()).all(|d| next[c][d] == f64::from(u8::from(c == d))));
     }
-    let m = Amg::of(&a, &near_null);
+    let m = Amg::of(&a, &near_null, true);
     let r = gallery::random_vector(n, 3);
     let z = applied(&m, &r);
     assert!(z.iter().all(|z| z.is_finite()) && dot(&r, &z) > 0.0);
@@ -415,7 +419,7 @@ fn zeros_that_are_not_stored() {
     let r = gallery::random_vector(a.n_rows(), 2);
     let of = |a: &Csr| {
         let mut z = vec![0.0; r.len()];
-        Levels::new(a.clone(), rigid([4; 3])).unwrap().apply(&r, &mut z).unwrap();
+        Levels::new(a.clone(), rigid([4; 3]), true).unwrap().apply(&r, &mut z).unwrap();
         z
     };
     assert_eq!(of(&sparse), of(&a));

@@ -65,8 +65,11 @@ impl Multigrid<'_> {
         let (first, of_all) = levels.among_all(rows.start);
         let (own, place, most) = ((first, rows.len()), rows.start, SHARED_LEVEL);
         let among = board.map(|board| Among { board, own, place, of_all, plan: halo, most });
+        // who waits for another device to be opened is not making levels yet
+        let are_open = board.map_or(Ok(0.0), |board| board.sum(0.0));
         let (making, compiled) = (stage("precond"), backend.compiled());
-        let made = DeviceCycle::new::<A>(&backend.ctx, &backend.kernels.tuning, levels, of, among);
+        let make = |_| DeviceCycle::new::<A>(&backend.ctx, &backend.kernels.tuning, levels, of, among);
+        let made = are_open.and_then(make);
         // all ranks have one, or none
         let is_there = matches!(made, Ok(Some(_)));
         match board {

@@ -101,7 +101,7 @@ fn of_one_process_as_without() {
     for name in ["poisson3d:12", "jumps:10", "poisson2d:40", "poisson2d:3", "elasticity3d:6"] {
         let a = system(name);
         let (n, r) = (a.n_rows(), gallery::random_vector(a.n_rows(), 3));
-        let alone = Amg::of(&a, &NearNull::of_matrix(&a));
+        let alone = Amg::of(&a, &NearNull::of_matrix(&a), true);
         let mut expected = vec![0.0; n];
         alone.apply(&r, &mut expected).unwrap();
         let levels: Vec<_> = alone.hierarchy().levels.iter().map(|level| (level.rows, level.nnz)).collect();

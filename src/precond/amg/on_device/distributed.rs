@@ -51,7 +51,8 @@ impl<T: Real, A: Real> SetUp<T, A> {
         of: OfRanks<'_, T>,
         among: Among<'_>,
     ) -> Result<(Level, [DeviceVec<T>; 2])> {
-        let Self { ctx, of_rows, kernels, .. } = self;
+        let Self { ctx, kernels, .. } = self;
+        let of_rows = &self.diagonals.kernels;
         let (a, n, place) = (&levels.a, among.own.1, among.place);
         let patterns = of.patterns().filter(|block| block.segments.len() == 1);
         let compressed = match (patterns, of.rows) {
@@ -66,7 +67,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             (None, compressed) => compressed.map(Rows::Compressed),
         };
         let of_device = |rows: &Rows<'_, T>| match rows {
-            _ if of.scaled_by.is_some() => self.moved_diagonal(&levels.diagonal()[place..place + n]).map(Some),
+            _ if of.scaled_by.is_some() => self.diagonals.moved(&levels.diagonal()[place..place + n]).map(Some),
             Rows::ByPatterns(block) => of_rows.diagonal(ctx, block, of.times()),
             Rows::Compressed(rows) => of_rows.diagonal_of_rows(ctx, rows, of.times()).map(Some),
         };
@@ -78,7 +79,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
                 let mut matrix = self.moved(a, &scales(&diagonal), place..place + n)?;
                 let others = kernels.others(ctx, &matrix, (place, n))?;
                 kernels.number_columns(ctx, &mut matrix, (place, n), &others)?;
-                (Some(matrix), self.moved_diagonal(&diagonal[place..place + n])?)
+                (Some(matrix), self.diagonals.moved(&diagonal[place..place + n])?)
             }
         };
         let halo = among.first_halo(ctx)?;
@@ -89,7 +90,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
         own.copy_to(ctx, &mut diagonal, n)?;
         diagonal.write(ctx, n, &of_others)?;
         let [least, largest] = among.range(of_rows.range(ctx, &diagonal)?)?;
-        let vectors = self.vectors(&diagonal, [least, largest], of)?;
+        let vectors = self.diagonals.vectors(&diagonal, [least, largest], of)?;
         let FirstVectors { scale, multiples, b } = vectors;
         let (matrix, rows) = match (moved, on_device) {
             (Some(moved), _) => (moved, None),

@@ -1,6 +1,7 @@
 //! The first level: D^(−½) A D^(−½) of the rows that the device has, by their patterns or as they are, or of those of the host.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -11,7 +12,7 @@ use crate::device::{Context, DeviceVec};
 use crate::error::{Error, Result};
 use crate::kernels::amg::DeviceSparse;
 use crate::kernels::amg::blocks::DeviceBlocks;
-use crate::kernels::amg::first::FirstVectors;
+use crate::kernels::amg::first::{FirstKernels, FirstVectors};
 use crate::kernels::csr::CsrBlock;
 use crate::kernels::dictionary::DictionaryBlock;
 use crate::matrix::Csr;
@@ -22,6 +23,43 @@ use crate::real::Real;
 
 /// Elements that are worth a thread.
 const FEW: usize = 1 << 14;
+
+/// What makes the first level's vectors of the diagonal.
+pub(super) struct Diagonals<T> {
+    pub(super) ctx: Arc<Context>,
+    pub(super) kernels: FirstKernels<T>,
+}
+
+impl<T: Real> Diagonals<T> {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// A failing compiler.
+    pub(super) fn new(ctx: &Arc<Context>) -> Result<Self> {
+        Ok(Self { ctx: Arc::clone(ctx), kernels: FirstKernels::build(ctx)? })
+    }
+
+    /// A diagonal that the host has.
+    pub(super) fn moved(&self, diagonal: &[f64]) -> Result<DeviceVec<T>> {
+        DeviceVec::made(&self.ctx, diagonal.len(), 1, "the diagonal", |at, to| {
+            to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
+        })
+    }
+
+    /// The vectors of a diagonal with this least and this largest element.
+    pub(super) fn vectors(
+        &self,
+        diagonal: &DeviceVec<T>,
+        [least, largest]: [f64; 2],
+        OfRanks { factor, scaled_by, .. }: OfRanks<'_, T>,
+    ) -> Result<FirstVectors<T>> {
+        let multiples = match scaled_by {
+            Some(_) => multiples((factor * least).sqrt().recip(), 1.0),
+            None => multiples(least.sqrt().recip(), factor),
+        };
+        self.kernels.vectors(&self.ctx, (diagonal, scaled_by.is_some()), largest, multiples)
+    }
+}
 
 /// The first level.
 pub(super) struct First<T> {
@@ -39,14 +77,17 @@ pub(super) struct First<T> {
 impl<T: Real, A: Real> SetUp<T, A> {
     /// The first level of the rows that the device has by patterns, if these are in one piece.
     pub(super) fn first_of_patterns(&self, block: &DictionaryBlock<T>, of: OfRanks<'_, T>) -> Result<Option<First<T>>> {
-        let Self { ctx, of_rows, kernels, .. } = self;
+        let Self { ctx, kernels, .. } = self;
+        let of_rows = &self.diagonals.kernels;
         let times = of.times();
         let Some(diagonal) = of_rows.diagonal(ctx, block, times)? else { return Ok(None) };
         let range = of_rows.range(ctx, &diagonal)?;
         let vectors = match of.scaled_by {
             // `factor` times the diagonal
-            Some(diagonal) => self.vectors(diagonal, of_rows.range(ctx, diagonal)?, OfRanks { factor: 1.0, ..of })?,
-            None => self.vectors(&diagonal, range, of)?,
+            Some(diagonal) => {
+                self.diagonals.vectors(diagonal, of_rows.range(ctx, diagonal)?, OfRanks { factor: 1.0, ..of })?
+            }
+            None => self.diagonals.vectors(&diagonal, range, of)?,
         };
         let matrix = of_rows.matrix(ctx, kernels, (block, times), &vectors.scale)?;
         let rows = self.by_patterns((block, of), &vectors.scale, range)?;
@@ -60,19 +101,20 @@ impl<T: Real, A: Real> SetUp<T, A> {
         of: OfRanks<'_, T>,
         unknowns: usize,
     ) -> Result<First<T>> {
-        let Self { ctx, of_rows, kernels, .. } = self;
+        let Self { ctx, kernels, .. } = self;
+        let of_rows = &self.diagonals.kernels;
         let (vectors, diagonal) = match of.scaled_by {
             // `factor` times the diagonal
             Some(diagonal) => {
                 let range = of_rows.range(ctx, diagonal)?;
-                (self.vectors(diagonal, range, OfRanks { factor: 1.0, ..of })?, None)
+                (self.diagonals.vectors(diagonal, range, OfRanks { factor: 1.0, ..of })?, None)
             }
             None => {
                 let diagonal = of_rows.diagonal_of_rows(ctx, &rows, of.times())?;
                 // modes are made on the host; single precision has not all of its bits
                 let is_of_use = unknowns > 1 && size_of::<T>() == size_of::<f64>();
                 let on_host = is_of_use.then(|| self.read_diagonal(&diagonal)).transpose()?;
-                (self.vectors(&diagonal, of_rows.range(ctx, &diagonal)?, of)?, on_host)
+                (self.diagonals.vectors(&diagonal, of_rows.range(ctx, &diagonal)?, of)?, on_host)
             }
         };
         let matrix = of_rows.of_rows(ctx, (rows, of.times()), &vectors.scale)?;
@@ -84,20 +126,6 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let mut on_host = vec![T::default(); diagonal.len()];
         diagonal.read(&self.ctx, 0, &mut on_host)?;
         Ok(on_host.into_par_iter().with_min_len(FEW).map(T::to_f64).collect())
-    }
-
-    /// The vectors of a diagonal with this least and this largest element.
-    pub(super) fn vectors(
-        &self,
-        diagonal: &DeviceVec<T>,
-        [least, largest]: [f64; 2],
-        OfRanks { factor, scaled_by, .. }: OfRanks<'_, T>,
-    ) -> Result<FirstVectors<T>> {
-        let multiples = match scaled_by {
-            Some(_) => multiples((factor * least).sqrt().recip(), 1.0),
-            None => multiples(least.sqrt().recip(), factor),
-        };
-        self.of_rows.vectors(&self.ctx, (diagonal, scaled_by.is_some()), largest, multiples)
     }
 
     /// The first level as the cycle multiplies it, of rows by patterns whose diagonal has this least and this largest element.
@@ -116,7 +144,7 @@ impl<T: Real, A: Real> SetUp<T, A> {
             Some(width) => width as usize,
             None => self.longest(block)?,
         };
-        self.of_rows.by_patterns(&self.ctx, (block, of.times()), scale, all_alike, width)
+        self.diagonals.kernels.by_patterns(&self.ctx, (block, of.times()), scale, all_alike, width)
     }
 
     /// The most entries of a pattern.
@@ -128,7 +156,8 @@ impl<T: Real, A: Real> SetUp<T, A> {
 
     /// The first level of rows that the host has, of nodes with so many unknowns.
     pub(super) fn first_of_rows(&self, a: &Csr, of: OfRanks<'_, T>, unknowns: usize) -> Result<First<T>> {
-        let Self { ctx, of_rows, .. } = self;
+        let ctx = &self.ctx;
+        let of_rows = &self.diagonals.kernels;
         let diagonal = a.diagonal();
         let scale = scales(&diagonal);
         let (matrix, blocks) = if unknowns > 1 {
@@ -137,16 +166,9 @@ impl<T: Real, A: Real> SetUp<T, A> {
         } else {
             (self.moved(a, &scale, 0..a.n_rows())?, None)
         };
-        let on_device = self.moved_diagonal(&diagonal)?;
-        let vectors = self.vectors(&on_device, of_rows.range(ctx, &on_device)?, of)?;
+        let on_device = self.diagonals.moved(&diagonal)?;
+        let vectors = self.diagonals.vectors(&on_device, of_rows.range(ctx, &on_device)?, of)?;
         Ok(First { matrix, rows: None, blocks, diagonal: Some(diagonal), vectors })
-    }
-
-    /// A diagonal that the host has.
-    pub(super) fn moved_diagonal(&self, diagonal: &[f64]) -> Result<DeviceVec<T>> {
-        DeviceVec::made(&self.ctx, diagonal.len(), 1, "the diagonal", |at, to| {
-            to.par_iter_mut().with_min_len(FEW).zip(&diagonal[at]).for_each(|(to, d)| *to = T::from_f64(*d));
-        })
     }
 
     /// D^(−½) A D^(−½), of some rows of a matrix that the host has.

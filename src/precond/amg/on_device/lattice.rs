@@ -2,17 +2,25 @@
 //! them have the others.
 
 use std::ops::Range;
+use std::time::Instant;
 
+use rayon::prelude::*;
+
+use super::super::Hierarchy;
 use super::super::lattice::Classes;
 use super::super::lattice::slabs::{Slab, Slabs};
 use super::super::lattice::tables::{Below, TableLevel, Tables, distance};
+use super::super::levels::Levels;
 use super::super::smoother::steps;
-use super::exchanged::Gather;
+use super::exchanged::{Exchanged, Gather};
+use super::first::Diagonals;
 use super::ranks::{Among, windows};
-use super::{Launcher, Vectors};
+use super::set_up::Descent;
+use super::{All, Coarse, Launcher, OfRanks, Vectors};
 use crate::device::{Context, DeviceVec};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::Shape;
+use crate::kernels::amg::first::FirstVectors;
 use crate::kernels::cycle::Polynomial;
 use crate::kernels::lattice::{ClassesOf, LatticeKernels, LatticeRows, LatticeTransfer};
 use crate::real::Real;
@@ -181,6 +189,55 @@ impl LatticeLevels {
     pub(super) fn cycle<T: Real>(&mut self, on: &Launcher<T>, of: &mut Vectors) -> Result<()> {
         let Self { kernels, levels, inverse, n } = self;
         descend((on, kernels), levels, (&*inverse, *n), (&of.b, &mut of.x))
+    }
+}
+
+impl<T: Real> Diagonals<T> {
+    /// Levels of a lattice, of a matrix whose rows these are.
+    pub(super) fn levels_of_lattice(
+        &self,
+        Levels { a, is_as_given, .. }: &Levels,
+        tables: &Tables,
+        of: OfRanks<'_, T>,
+        among: Option<Among<'_>>,
+    ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
+        let start = Instant::now();
+        let of = OfRanks { rows: of.rows.filter(|_| *is_as_given), ..of };
+        let (moved, of) = match of.scaled_by {
+            // `factor` times the diagonal
+            Some(_) => (None, OfRanks { factor: 1.0, ..of }),
+            None => {
+                let on_device = |block| self.kernels.diagonal(&self.ctx, block, of.times());
+                let own = among.map_or(0..a.n_rows(), |among| among.place..among.place + among.own.1);
+                let diagonal = match of.patterns().map(on_device).transpose()?.flatten() {
+                    Some(diagonal) => diagonal,
+                    None => {
+                        let of_own = own.into_par_iter().map(|i| a.get(i, i).unwrap_or_default());
+                        self.moved(&of_own.collect::<Vec<_>>())?
+                    }
+                };
+                (Some(diagonal), of)
+            }
+        };
+        let Some(diagonal) = moved.as_ref().or(of.scaled_by) else { return Err(Error::SolverBroken) };
+        let range = self.kernels.range(&self.ctx, diagonal)?;
+        let range = among.map_or(Ok(range), |among| among.range(range))?;
+        let FirstVectors { multiples, .. } = self.vectors(diagonal, range, of)?;
+        let shared = among.map(|among| SharedLevels::new(tables, among)).transpose()?;
+        let levels = LatticeLevels::new(&self.ctx, Shape::Gpu, tables, shared.as_ref())?;
+        let (n, exchanged) = match &shared {
+            Some(shared) => {
+                let (n, gather) = shared.first(&self.ctx, tables.sides())?;
+                (n, Exchanged::All(gather))
+            }
+            None => (a.n_rows(), Exchanged::Nothing),
+        };
+        let last = Vectors::of_several(&self.ctx, n, 0, [n, n], exchanged)?;
+        let mut descent = Descent::new();
+        let Hierarchy { levels: infos, time, .. } = &tables.hierarchy;
+        infos.iter().for_each(|info| descent.note(*info));
+        let hierarchy = Hierarchy::of(descent.infos, *time + start.elapsed());
+        Ok((multiples, (Vec::new(), Coarse::Lattice(Box::new(levels)), last), hierarchy))
     }
 }
 

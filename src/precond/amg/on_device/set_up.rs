@@ -4,30 +4,25 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
-use super::super::lattice::tables::Tables;
 use super::super::levels::Levels;
-use super::super::smoother::{largest_eigenvalue, steps};
+use super::super::smoother::{damped, largest_eigenvalue, steps};
 use super::super::sparse::Sparse;
 use super::super::{DENSE, Dense, FEW_ROWS, Hierarchy, LEAST_FACTOR, LevelInfo, MOST_LEVELS};
 use super::exchanged::{Exchanged, Gather};
-use super::first::First;
+use super::first::{Diagonals, First};
 use super::lanczos::Process;
-use super::lattice::{LatticeLevels, SharedLevels};
 use super::nodes::By;
 use super::ranks::Among;
 use super::{All, Coarse, OfRanks, OnDevice, Vectors};
 use crate::device::{Context, DeviceVec, Stay};
 use crate::error::{Error, Result};
-use crate::kernels::amg::first::{FirstKernels, FirstVectors};
+use crate::kernels::Tuning;
+use crate::kernels::amg::first::FirstVectors;
 use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::amg::{AmgKernels, Blocked, DeviceSparse};
 use crate::kernels::coarse::{CoarseLevel, CoarseLevels};
 use crate::kernels::csr::{CsrBlock, CsrSegment};
 use crate::kernels::cycle::Polynomial;
-use crate::kernels::{Shape, Tuning};
-use crate::matrix::Csr;
 use crate::operator::Exchange;
 use crate::operator::csr::made;
 use crate::operator::device_rows::DeviceRows;
@@ -43,7 +38,7 @@ const MOST_OF_A_GROUP: usize = 30_000;
 /// What makes levels, on a device that has rows in `T`, and whose sums are in `A`.
 pub(super) struct SetUp<T, A> {
     pub(super) ctx: Arc<Context>,
-    pub(super) of_rows: FirstKernels<T>,
+    pub(super) diagonals: Diagonals<T>,
     pub(super) kernels: AmgKernels<A>,
     /// Rows and entries of a row block, at most.
     row_block: (usize, usize),
@@ -80,6 +75,7 @@ pub(super) struct Top {
 pub(super) struct Descent {
     pub(super) made: Vec<Made>,
     pub(super) infos: Vec<LevelInfo>,
+    pub(super) is_symmetric: bool,
     /// What is exchanged so that all ranks have all of a vector of the first level that all of them have; which elements of it a rank
     /// brings.
     pub(super) gathers: Option<(Range<usize>, HaloPlan)>,
@@ -91,7 +87,7 @@ pub(super) struct Descent {
 impl Descent {
     pub(super) fn new() -> Self {
         let start = Instant::now();
-        Self { made: Vec::new(), infos: Vec::new(), gathers: None, start, began: start }
+        Self { made: Vec::new(), infos: Vec::new(), is_symmetric: true, gathers: None, start, began: start }
     }
 
     /// Takes note of a level.
@@ -109,10 +105,10 @@ impl<T: Real, A: Real> SetUp<T, A> {
     /// A failing compiler.
     pub(super) fn new(ctx: &Arc<Context>, tuning: &Tuning) -> Result<Option<Self>> {
         let (Some(row_block), Some(kernels)) = (tuning.row_block(), AmgKernels::build(ctx)?) else { return Ok(None) };
-        Ok(Some(Self { ctx: Arc::clone(ctx), of_rows: FirstKernels::build(ctx)?, kernels, row_block }))
+        Ok(Some(Self { ctx: Arc::clone(ctx), diagonals: Diagonals::new(ctx)?, kernels, row_block }))
     }
 
-    /// The levels of a symmetric matrix whose diagonal is positive, of which the device has the rows, or some of them `among` ranks: what
+    /// The levels of a matrix whose diagonal is positive, of which the device has the rows, or some of them `among` ranks: what
     /// residuals are multiplied by on the way in, and what comes of them on the way out; levels; and their numbers. Ranks share large levels if these are of one positive near-null vector.
     ///
     /// # Errors
@@ -123,14 +119,14 @@ impl<T: Real, A: Real> SetUp<T, A> {
         of: OfRanks<'_, T>,
         among: Option<Among<'_>>,
     ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
-        let Levels { a, is_as_given, near_null, .. } = levels;
+        let Levels { a, is_as_given, near_null, is_symmetric, .. } = levels;
         let of = OfRanks { rows: of.rows.filter(|_| *is_as_given), ..of };
-        if let Some(tables) = levels.lattice() {
-            return self.of_lattice(a, tables, of, among);
-        }
-        let mut descent = Descent::new();
+        let mut descent = Descent { is_symmetric: *is_symmetric, ..Descent::new() };
         let (top, multiples) = match among {
-            Some(among) if among.board.spans_processes() || near_null.is_constant() && a.nnz() > among.most => {
+            Some(among)
+                if among.board.spans_processes()
+                    || *is_symmetric && near_null.is_constant() && a.nnz() > among.most =>
+            {
                 let (first, multiples) = self.first_among(levels, of, among)?;
                 (self.descend_among(first, &mut descent, among)?, multiples)
             }
@@ -143,52 +139,6 @@ impl<T: Real, A: Real> SetUp<T, A> {
         let inverse = self.descend(top, &mut descent)?;
         let Descent { made, infos, gathers, start, .. } = descent;
         Ok((multiples, self.laid_out(made, inverse, gathers)?, Hierarchy::of(infos, start.elapsed())))
-    }
-
-    /// Levels of a lattice, of a matrix whose rows these are.
-    fn of_lattice(
-        &self,
-        a: &Csr,
-        tables: &Tables,
-        of: OfRanks<'_, T>,
-        among: Option<Among<'_>>,
-    ) -> Result<([DeviceVec<T>; 2], All<T>, Hierarchy)> {
-        let start = Instant::now();
-        let (moved, of) = match of.scaled_by {
-            // `factor` times the diagonal
-            Some(_) => (None, OfRanks { factor: 1.0, ..of }),
-            None => {
-                let on_device = |block| self.of_rows.diagonal(&self.ctx, block, of.times());
-                let own = among.map_or(0..a.n_rows(), |among| among.place..among.place + among.own.1);
-                let diagonal = match of.patterns().map(on_device).transpose()?.flatten() {
-                    Some(diagonal) => diagonal,
-                    None => {
-                        let of_own = own.into_par_iter().map(|i| a.get(i, i).unwrap_or_default());
-                        self.moved_diagonal(&of_own.collect::<Vec<_>>())?
-                    }
-                };
-                (Some(diagonal), of)
-            }
-        };
-        let Some(diagonal) = moved.as_ref().or(of.scaled_by) else { return Err(Error::SolverBroken) };
-        let range = self.of_rows.range(&self.ctx, diagonal)?;
-        let range = among.map_or(Ok(range), |among| among.range(range))?;
-        let FirstVectors { multiples, .. } = self.vectors(diagonal, range, of)?;
-        let shared = among.map(|among| SharedLevels::new(tables, among)).transpose()?;
-        let levels = LatticeLevels::new(&self.ctx, Shape::Gpu, tables, shared.as_ref())?;
-        let (n, exchanged) = match &shared {
-            Some(shared) => {
-                let (n, gather) = shared.first(&self.ctx, tables.sides())?;
-                (n, Exchanged::All(gather))
-            }
-            None => (a.n_rows(), Exchanged::Nothing),
-        };
-        let last = Vectors::of_several(&self.ctx, n, 0, [n, n], exchanged)?;
-        let mut descent = Descent::new();
-        let Hierarchy { levels: infos, time, .. } = &tables.hierarchy;
-        infos.iter().for_each(|info| descent.note(*info));
-        let hierarchy = Hierarchy::of(descent.infos, *time + start.elapsed());
-        Ok((multiples, (Vec::new(), Coarse::Lattice(Box::new(levels)), last), hierarchy))
     }
 
     /// What a rank has of the multiples of the scales, where all of them get all of a vector of the first level.
@@ -245,18 +195,23 @@ impl<T: Real, A: Real> SetUp<T, A> {
             let blocked = Blocked { matrix: &matrix, blocks: &blocks };
             let eigenvalue = |bounds| largest_eigenvalue(bounds, &mut Process::new(self, blocked));
             let is_last = descent.infos.len() == MOST_LEVELS;
-            let (largest, next) = match &by {
+            let of_vector = |(p, restriction, next, b)| (p, restriction, next, By::Vector(b));
+            let (steps, next) = match &by {
+                By::Vector(b) if !descent.is_symmetric => {
+                    let next = if is_last { None } else { self.coarser_unsymmetric(blocked, b)? };
+                    (damped(), next.map(of_vector))
+                }
                 By::Vector(b) => {
                     let (entries, bounds) = self.kernels.strength(&self.ctx, blocked, b)?;
-                    let next = if is_last { None } else { self.coarser(blocked, b, &entries)? };
-                    (eigenvalue(bounds)?, next.map(|(p, restriction, next, b)| (p, restriction, next, By::Vector(b))))
+                    let next = if is_last { None } else { self.coarser(blocked, None, b, &entries)? };
+                    (steps(eigenvalue(bounds)?), next.map(of_vector))
                 }
                 By::Nodes(blocks, modes) => {
                     let largest = eigenvalue([f32::INFINITY; 2])?;
-                    (largest, if is_last { None } else { self.coarser_nodes(blocks, modes, largest)? })
+                    (steps(largest), if is_last { None } else { self.coarser_nodes(blocks, modes, largest)? })
                 }
             };
-            let smoother = (&steps(largest)).into();
+            let smoother = (&steps).into();
             let blocks = Some(blocks);
             let Some((p, restriction, next, next_by)) = next else {
                 descent.made.push(Made { a: matrix, blocks, rows, smoother, transfer: None, halo: None });
@@ -266,7 +221,8 @@ impl<T: Real, A: Real> SetUp<T, A> {
             descent.made.push(Made { a, blocks, rows: rows.take(), smoother, transfer, halo: None });
             by = next_by;
         }
-        let inverse = Dense::of(&self.read(&matrix)?).inverse();
+        let last = self.read(&matrix)?;
+        let inverse = if descent.is_symmetric { Dense::of(&last) } else { Dense::inverted(&last) }.inverse();
         let smoother = (&steps(1.0)).into(); // of no use
         descent.made.push(Made { a: matrix, blocks: None, rows, smoother, transfer: None, halo: None });
         Ok(Some(inverse))
@@ -339,18 +295,37 @@ impl<T: Real, A: Real> SetUp<T, A> {
         })
     }
 
-    /// What `precond::amg::coarser` makes.
+    /// The same of a matrix that is not symmetric.
+    pub(super) fn coarser_unsymmetric(
+        &self,
+        blocked: Blocked<'_>,
+        b: &DeviceVec<f32>,
+    ) -> Result<Option<Coarser<DeviceVec<f32>>>> {
+        let (Self { ctx, kernels, .. }, mut stages) = (self, Stages::of(&self.ctx));
+        let transpose = kernels.transposed(ctx, blocked.matrix)?;
+        let mean = kernels.mean(ctx, blocked.matrix, &transpose)?;
+        let [of_transpose, of_mean] = [&transpose, &mean].map(|a| kernels.row_blocks(ctx, a, BLOCK));
+        let (transpose, of_mean) = ((&transpose, &of_transpose?), of_mean?);
+        let [transpose, mean] = [transpose, (&mean, &of_mean)].map(|(matrix, blocks)| Blocked { matrix, blocks });
+        stages.end("the mean of A and its transpose")?;
+        let (largest, _) = kernels.strength(ctx, mean, b)?;
+        self.coarser(blocked, Some([transpose, mean]), b, &largest)
+    }
+
+    /// What `precond::amg::coarser` makes: of a symmetric matrix, or with its transpose and their mean.
     pub(super) fn coarser(
         &self,
         blocked: Blocked<'_>,
+        across: Option<[Blocked<'_>; 2]>,
         b: &DeviceVec<f32>,
         largest: &DeviceVec<f32>,
     ) -> Result<Option<Coarser<DeviceVec<f32>>>> {
         let (Self { ctx, kernels, .. }, a) = (self, blocked.matrix);
         let mut stages = Stages::of(ctx);
-        let graph = kernels.graph(ctx, blocked, largest)?;
+        let symmetric = across.map_or(blocked, |[_, mean]| mean);
+        let graph = kernels.graph(ctx, symmetric, largest)?;
         stages.end("graph")?;
-        let aggregates = kernels.aggregates(ctx, a, largest, &graph)?;
+        let aggregates = kernels.aggregates(ctx, symmetric.matrix, largest, &graph)?;
         drop(graph);
         stages.end("aggregates")?;
         if aggregates.count as f64 * LEAST_FACTOR > a.n_rows as f64 || aggregates.count == 0 {
@@ -360,7 +335,13 @@ impl<T: Real, A: Real> SetUp<T, A> {
         stages.end("tentative prolongation")?;
         let mut p = kernels.smoothed(ctx, blocked, [b, largest, &t], &aggregates)?;
         stages.end("prolongation")?;
-        let mut restriction = kernels.transposed(ctx, &p)?;
+        let mut restriction = match across {
+            Some([transpose, _]) => {
+                let smoothed = kernels.smoothed(ctx, transpose, [b, largest, &t], &aggregates)?;
+                kernels.transposed(ctx, &smoothed)?
+            }
+            None => kernels.transposed(ctx, &p)?,
+        };
         stages.end("restriction")?;
         let lengths = kernels.product_lengths(ctx, a, &p, Stay::Short)?;
         stages.end("lengths of A P")?;

@@ -18,6 +18,7 @@ use crate::kernels::amg::strength::BLOCK;
 use crate::kernels::cycle::CycleKernels;
 use crate::kernels::products::Product;
 use crate::kernels::{Kernels, ProductsFor, Shape, Tuning};
+use crate::matrix::stats::Stats;
 use crate::matrix::{Csr, gallery};
 use crate::operator::Format;
 use crate::operator::device_rows::Which;
@@ -32,6 +33,7 @@ use crate::precond::amg::exchanged::Exchanged as NotAmong;
 use crate::precond::amg::lattice::Lattice;
 use crate::precond::amg::lattice::tables::Tables;
 use crate::precond::amg::scales;
+use crate::precond::amg::unsymmetric::mean;
 use crate::precond::near_null::NearNull;
 
 /// On a device of each platform, and whether that is simulated.
@@ -54,6 +56,7 @@ fn down(on: &SetUp<f64, f64>, v: &DeviceVec<f32>) -> Vec<f32> {
 
 /// Level by level the host's integers, and the same numbers.
 fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
+    let is_symmetric = Stats::of(a).asymmetry.is_none();
     let (mut matrix, mut b) = first(a, &NearNull::default());
     let mut same = on.moved(a, &scales(&a.diagonal()), 0..a.n_rows()).unwrap();
     let mut same_b = DeviceVec::from_slice(&on.ctx, &b.values, "b").unwrap();
@@ -63,10 +66,19 @@ fn compare(on: &SetUp<f64, f64>, name: &str, a: &Csr) {
         assert_eq!(down(on, &same_b), b.values, "{name}, near-null vector of level {level}");
         let blocks = on.kernels.row_blocks(&on.ctx, &same, BLOCK).unwrap();
         let blocked = Blocked { matrix: &same, blocks: &blocks };
-        let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
-        let made = on.coarser(blocked, &same_b, &largest).unwrap();
-        assert_eq!(made.is_some(), coarser(&matrix, &b, 2.0).is_some(), "{name}, level {level}");
-        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, coarser(&matrix, &b, 2.0)) else { break };
+        let made = if is_symmetric {
+            let (largest, _) = on.kernels.strength(&on.ctx, blocked, &same_b).unwrap();
+            on.coarser(blocked, None, &same_b, &largest).unwrap()
+        } else {
+            let transpose = on.kernels.transposed(&on.ctx, &same).unwrap();
+            let found = on.read(&on.kernels.mean(&on.ctx, &same, &transpose).unwrap()).unwrap();
+            let expected = mean(&matrix, &matrix.transposed());
+            assert!(found.compressed() == expected.compressed(), "{name}, the mean of level {level}");
+            on.coarser_unsymmetric(blocked, &same_b).unwrap()
+        };
+        let expected = coarser(&matrix, &b, is_symmetric.then_some(2.0));
+        assert_eq!(made.is_some(), expected.is_some(), "{name}, level {level}");
+        let (Some((p, restriction, next, coarse)), Some(expected)) = (made, expected) else { break };
         let mut p = on.read(&p).unwrap();
         p.change(|_, _, values| values.iter_mut().for_each(|v| *v = -*v));
         assert!(p.compressed() == expected.0.compressed(), "{name}, P of level {level}");
@@ -94,7 +106,7 @@ fn compare_nodes(on: &SetUp<f64, f64>, name: &str, a: &Csr, near_null: &NearNull
         assert_eq!(down(on, &same_modes.values), modes.values, "{name}, near-null vectors of level {level}");
         let largest = largest(&matrix, &modes);
         let made = on.coarser_nodes(&blocks, &same_modes, largest).unwrap();
-        let expected = coarser(&matrix, &modes, largest);
+        let expected = coarser(&matrix, &modes, Some(largest));
         assert_eq!(made.is_some(), expected.is_some(), "{name}, level {level}");
         let (Some((p, restriction, next, By::Nodes(next_blocks, next_modes))), Some(expected)) = (made, expected)
         else {
@@ -141,12 +153,13 @@ fn levels_are_those_of_the_host() {
         compare(on, "no edges", &laplacian(3, &[]));
         compare(on, "two parts", &laplacian(7, &[(0, 1), (1, 2), (0, 2), (4, 5), (5, 6), (4, 6)]));
         compare(on, "jumps", &system("jumps:4,seed=3"));
+        compare(on, "upwind", &system("convection3d:4x5x3,peclet=6"));
         if is_simulated {
             return;
         }
         let complete: Vec<(u32, u32)> = (0..60).flat_map(|i| (0..i).map(move |j| (i, j))).collect();
         compare(on, "all with all", &laplacian(60, &complete));
-        let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300"];
+        let small = ["jumps:5,seed=3", "poisson2d:20", "tridiagonal:300", "convection3d:13,peclet=40", "markov:20"];
         small.iter().for_each(|spec| compare(on, spec, &system(spec)));
         let large =
             ["poisson3d:17", "variable:13,sigma=2", "neumann2d:40x30", "circuit:40", "tetrahedra:9", "elasticity3d:7"];

@@ -77,7 +77,7 @@ fn on_ranks<R: Send>(
     let failure = Arc::new(Failure::default());
     if of_processes.is_empty() {
         let links = Links::new(&vec![rows.len() - 1; rows.len()], &failure);
-        let levels = Levels::new(a.clone(), near_null.clone()).unwrap();
+        let levels = Levels::new(a.clone(), near_null.clone(), true).unwrap();
         let comms = links.into_iter().map(|links| links.precond).collect();
         return run_all(&levels, split(a, &rows), Board::of(rows.len()), comms);
     }
@@ -319,18 +319,18 @@ fn cycles_of_ranks() {
 /// Ranks share slabs of a lattice's levels, or have all of them: to the bit as one alone.
 #[test]
 fn cycles_of_a_lattice() {
-    for spec in ["poisson3d:7x6x60", "poisson2d:20x150", "poisson3d27:5x9x40", "anisotropic:12x10x26", "poisson3d:14"] {
+    for spec in ["poisson3d:7x6x60", "poisson2d:20x150", "anisotropic:12x10x26"] {
         let a = system(spec);
         let (n, scaling) = (a.n_rows(), Scaling::by(&a.diagonal(), 2.0, None));
         let [(alone, x), (scaled, _)] =
             [None, Some(&scaling)].map(|scaling| iterations((&a, scaling), &constant(), Cuts(&[0, n], &[]), 0));
         assert!(alone <= 12 && alone == scaled, "{spec}: {alone} iterations, scaled {scaled}");
-        for cuts in [&[0, n / 2 + 3, n][..], &[0, 500, 500, 1300, n - 50, n], &[0, n / 3, 2 * n / 3 - 7, n]] {
-            for most in [0, 3000, usize::MAX] {
-                let (shared, same) = iterations((&a, None), &constant(), Cuts(cuts, &[]), most);
-                assert!(shared == alone && same == x, "{spec}, {cuts:?}, {most}: {shared} iterations");
-            }
-            assert_eq!(iterations((&a, Some(&scaling)), &constant(), Cuts(cuts, &[]), 0).0, alone);
+        // all shared, some, and none, as one rank has no rows
+        for (cuts, most) in [(&[0, n / 2 + 3, n][..], 0), (&[0, n / 3, 2 * n / 3 - 7, n], 3000), (&[0, 500, 500, n], 0)]
+        {
+            let (shared, same) = iterations((&a, None), &constant(), Cuts(cuts, &[]), most);
+            assert!(shared == alone && same == x, "{spec}, {cuts:?}, {most}: {shared} iterations");
         }
+        assert_eq!(iterations((&a, Some(&scaling)), &constant(), Cuts(&[0, n / 2 + 3, n], &[]), 0).0, alone);
     }
 }
