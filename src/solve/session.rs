@@ -600,7 +600,7 @@ pub(super) fn check_levels(
         Some(obstacle) if !setup.method.needs_definite() => format!("is {for_definite}, but {obstacle}"),
         _ => return Ok(()),
     };
-    Err(Error::Usage(format!("precond = amg {why}; or use precond = jacobi")))
+    Err(Error::Usage(format!("precond = amg {why}; use precond = jacobi")))
 }
 
 /// The order of rows that a method can have.

@@ -394,7 +394,7 @@ fn preconditioners() {
         assert!(text.contains(part), "{part}: {text}");
     }
     // what is not for the matrix is left out; a solve that does not converge is told
-    let left = run("--generate convection3d:8 --devices host --repeat 1 --preconds jacobi,amg --method gmres").ok();
+    let left = run("--generate stokes2d:8 --devices host --repeat 1 --preconds jacobi,amg --method gmres").ok();
     assert!(words(&left).contains("gmres by amg on host is left out: "), "{left}");
     let few = words(&run("--generate circuit:60 --devices host --repeat 1 --preconds jacobi --max-iters 5").ok());
     assert!(few.contains(" 5 MaxIters "), "{few}");
